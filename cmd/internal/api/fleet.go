@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,10 @@ func (a *api) fleet() {
 		scope: operates, method: post, path: "/v1/schedules/{schedule}/run", id: "run-schedule",
 		summary: "Start a sweep of a schedule now, or return the one that has not begun",
 	}, runSchedule)
+	register(a, operation{
+		scope: operates, method: post, path: "/v1/schedules/{schedule}/backfill", id: "backfill-schedule",
+		summary: "Fire the ticks of a time in the past that started no sweep",
+	}, backfillSchedule)
 
 	register(a, operation{
 		scope: reads, method: get, path: "/v1/sweeps", id: "list-sweeps",
@@ -295,6 +300,33 @@ func runSchedule(ctx context.Context, c *caller, in *SchedulePath) (*body[store.
 		return nil, err
 	}
 	return answer(c.store.Operator.SweepReport(ctx, id))
+}
+
+type backfillIn struct {
+	SchedulePath
+	Preview
+	Body struct {
+		From time.Time  `json:"from" doc:"The first tick, in the last 90 days."`
+		To   *time.Time `json:"to,omitempty" doc:"The last tick, by default now."`
+	}
+}
+
+type backfillOut struct {
+	scheduler.Backfill
+	Result *scheduler.Backfilled `json:"result,omitempty" doc:"Absent with dry_run."`
+}
+
+func backfillSchedule(ctx context.Context, c *caller, in *backfillIn) (*body[backfillOut], error) {
+	if _, err := c.schedule(ctx, in.Schedule); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	b, err := c.server.o.Config.SchedulerConfig().Backfill(ctx, c.all(), in.Schedule, in.Body.From, *cmp.Or(in.Body.To, &now), now)
+	if err != nil || in.only() {
+		return answer(backfillOut{Backfill: b}, err)
+	}
+	done, err := b.Fire(ctx, c.all(), time.Now, c.by(), func() {})
+	return answer(backfillOut{b, &done}, err)
 }
 
 // SweepPath is the parameter of paths below a sweep.

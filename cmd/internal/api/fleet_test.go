@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -95,6 +96,35 @@ func TestSchedulesOfOthersAreNotShown(t *testing.T) {
 	s.do(t, all, http.MethodPost, "/v1/schedules/acme/resume", nil).want(t, 404, "is not paused")
 	s.do(t, all, http.MethodPost, "/v1/schedules/acme/run", nil).want(t, 200, `"entry":"acme"`, `"status":"open"`)
 	s.do(t, all, http.MethodGet, "/v1/audit", nil).want(t, 200, "schedule.pause", "schedule.resume", "schedule.run")
+}
+
+func TestTicksOfThePastAreFired(t *testing.T) {
+	s := newServer(t, func(c *config.Config) {
+		c.Schedules = map[string]policy.Schedule{}
+		for name, tenant := range map[string]string{"hourly": "", "acme": "acme", "other": "other"} {
+			schedule := policy.DefaultSchedule()
+			schedule.Cron, schedule.Tenant = "0 * * * *", tenant
+			c.Schedules[name] = schedule
+		}
+	})
+	acme, all := s.key(t, store.ScopeOperate, "acme"), s.key(t, store.ScopeOperate, "")
+	const backfill = "/v1/schedules/hourly/backfill"
+	from := fields{"from": time.Now().Add(-150 * time.Minute)}
+	s.do(t, all, http.MethodPost, backfill, from).want(t, 200, `"ticks":`, `"to_fire":`, `"sessions_due":0`)
+	done := into[struct {
+		ToFire int `json:"to_fire"`
+		Result struct {
+			Fired  int
+			Sweeps []int64
+		}
+	}](t, s.do(t, all, http.MethodPost, backfill+"?dry_run=false", from).want(t, 200))
+	if done.ToFire < 2 || done.Result.Fired != done.ToFire || len(done.Result.Sweeps) != 1 {
+		t.Errorf("%+v", done)
+	}
+	s.do(t, all, http.MethodPost, backfill, from).want(t, 200, `"to_fire":0`)
+	s.do(t, all, http.MethodPost, backfill, fields{"from": time.Now().Add(time.Hour)}).want(t, 422, "want a time in the past")
+	s.do(t, acme, http.MethodPost, "/v1/schedules/acme/backfill?dry_run=false", from).want(t, 403, "concerns others, too")
+	s.do(t, acme, http.MethodPost, "/v1/schedules/other/backfill", from).want(t, 404)
 }
 
 func TestASweepIsForecastAndSteered(t *testing.T) {

@@ -30,14 +30,9 @@ type scheduleArg struct {
 	Name string `arg:"" name:"schedule" help:"The schedule."`
 }
 
-// of returns the schedule and its ticks.
-func (a scheduleArg) of(cfg config.Config) (policy.Schedule, policy.Times, error) {
-	s, err := cfg.SchedulerConfig().ScheduleNamed(a.Name)
-	if err != nil {
-		return s, policy.Times{}, err
-	}
-	times, err := s.Times()
-	return s, times, err
+// of returns the schedule.
+func (a scheduleArg) of(cfg config.Config) (policy.Schedule, error) {
+	return cfg.SchedulerConfig().ScheduleNamed(a.Name)
 }
 
 // lastTick returns the time of the last tick in the schedule's zone, nil for none.
@@ -120,7 +115,7 @@ func outcomeOf(t *store.TickRow) string {
 type scheduleShowCmd struct{ scheduleArg }
 
 func (c *scheduleShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	s, _, err := c.of(cfg)
+	s, err := c.of(cfg)
 	if err != nil {
 		return err
 	}
@@ -203,7 +198,7 @@ type schedulePauseCmd struct {
 }
 
 func (c *schedulePauseCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	if _, _, err := c.of(cfg); err != nil {
+	if _, err := c.of(cfg); err != nil {
 		return err
 	}
 	if err := st.Operator.PauseSchedule(ctx, c.Name, c.Note, e.by()); err != nil {
@@ -246,7 +241,7 @@ func (a scheduleArg) changed(ctx context.Context, e *Env, st *store.Store, cfg c
 type scheduleRunCmd struct{ scheduleArg }
 
 func (c *scheduleRunCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	s, _, err := c.of(cfg)
+	s, err := c.of(cfg)
 	if err != nil {
 		return err
 	}
@@ -268,85 +263,40 @@ type scheduleBackfillCmd struct {
 	To   instant `placeholder:"TIME" help:"Last tick; default: now."`
 }
 
-// maxBackfill bounds the ticks of a backfill.
-const maxBackfill = 10_000
-
 func (c *scheduleBackfillCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	s, times, err := c.of(cfg)
-	if err != nil {
-		return err
-	}
 	now := e.now()
 	from, to := c.From.time(now), now
 	if c.To != (instant{}) {
 		to = c.To.time(now)
 	}
-	if from.After(to) || to.After(now) {
-		return wrong("--from %s, --to %s: want a time in the past, and one behind it up to now", from.UTC().Format(time.RFC3339),
-			to.UTC().Format(time.RFC3339))
-	}
-	ticks := times.Between(from, to, maxBackfill+1)
-	if len(ticks) > maxBackfill {
-		return wrong("more than %s ticks: want a shorter time", term.Count(maxBackfill))
-	}
-	if from.Before(now.Add(-store.KeepTicks)) {
-		return wrong("--from %s: want a time in the last %d days; what became of ticks before that is not known",
-			from.UTC().Format(time.RFC3339), int(store.KeepTicks.Hours()/24))
-	}
-	before, err := st.Operator.FiredTicks(ctx, c.Name, from, to)
+	b, err := cfg.SchedulerConfig().Backfill(ctx, st, c.Name, from, to, now)
 	if err != nil {
 		return err
 	}
-	all := len(ticks)
-	ticks = slices.DeleteFunc(ticks, func(t time.Time) bool {
-		_, had := slices.BinarySearchFunc(before, t, time.Time.Compare)
-		return had || s.Start(c.Name, t).After(now) // which is still the scheduler's
-	})
-	f, err := st.Operator.ForecastSweep(ctx, s.Tenant)
-	if err != nil {
-		return err
-	}
-	preview := map[string]any{"ticks": all, "to_fire": len(ticks), "sessions_due": f.Sessions}
-	ok, err := c.agreed(e, len(ticks), "Fire them?", preview, func() {
+	ok, err := c.agreed(e, b.ToFire, "Fire them?", b, func() {
 		span := ""
-		if len(ticks) > 0 {
-			span = fmt.Sprintf(": %s to %s", tickText(ticks[0]), tickText(ticks[len(ticks)-1]))
+		if n := b.ToFire; n > 0 {
+			span = fmt.Sprintf(": %s to %s", tickText(b.Missed[0]), tickText(b.Missed[n-1]))
 		}
 		e.pairs(
-			pair{"ticks", fmt.Sprintf("%s in that time, %s with a sweep", term.Count(all), term.Count(len(before)))},
-			pair{"to fire", term.Count(len(ticks)) + span},
-			pair{"sessions", term.Count(f.Sessions) + " due now"},
+			pair{"ticks", fmt.Sprintf("%s in that time, %s with a sweep", term.Count(b.Ticks), term.Count(b.Had))},
+			pair{"to fire", term.Count(b.ToFire) + span},
+			pair{"sessions", term.Count(b.Sessions) + " due now"},
 		)
 	})
 	if err != nil || !ok {
 		return err
 	}
-	return c.fire(ctx, e, st, s, ticks)
-}
-
-// fire fires ticks, the oldest first.
-func (c *scheduleBackfillCmd) fire(ctx context.Context, e *Env, st *store.Store, s policy.Schedule, ticks []time.Time) error {
-	s.Overlap = policy.OverlapBufferOne
-	progress := e.Err.Progress("ticks", int64(len(ticks)))
+	progress := e.Err.Progress("ticks", int64(b.ToFire))
 	defer progress.Done("")
-	fired, sweeps := 0, []int64{}
-	for _, t := range ticks {
-		outcome, sweep, err := st.Scheduler.Fire(ctx, scheduler.OperatorTick(c.Name, s, t.UTC(), e.now(), e.by(), store.SourceBackfill))
-		if err != nil {
-			return err
-		}
-		if outcome != "" { // otherwise fired by another meanwhile
-			fired++
-			if !slices.Contains(sweeps, sweep) {
-				sweeps = append(sweeps, sweep)
-			}
-		}
-		progress.Add(1)
+	out, err := b.Fire(ctx, st, e.now, e.by(), func() { progress.Add(1) })
+	if err != nil {
+		return err
 	}
 	progress.Done("")
-	return e.show(map[string]any{"fired": fired, "sweeps": sweeps}, func() {
-		e.say("%s fired", plural(fired, "tick"))
-		for _, sweep := range sweeps {
+	return e.show(out, func() {
+		e.say("%s fired", plural(out.Fired, "tick"))
+		for _, sweep := range out.Sweeps {
 			e.say("`compactor sweep watch %d%s` follows its sweep", sweep, e.at())
 		}
 	})
