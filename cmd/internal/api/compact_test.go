@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"testing"
@@ -224,12 +225,15 @@ func TestCompactionsWithoutASessionAreLimited(t *testing.T) {
 	s := newServer(t, func(c *config.Config) { c.API.MaxCompactions = 1 })
 	key := s.key(t, "append", "acme")
 	body, send := io.Pipe()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/compact", body)
+	reads := make(chan struct{})
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(reads) }})
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/v1/compact", body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+key)
 	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Expect", "100-continue") // the server answers it when it reads the body
 	first := make(chan int, 1)
 	go func() { // whose body has not come yet
 		answer, err := http.DefaultClient.Do(r)
@@ -240,11 +244,12 @@ func TestCompactionsWithoutASessionAreLimited(t *testing.T) {
 		first <- answer.StatusCode
 		_ = answer.Body.Close()
 	}()
-	var full reply
-	storetest.Await(t, "the first is in progress", func() bool {
-		full = s.do(t, key, http.MethodPost, "/v1/compact", object{"messages": orders(1)})
-		return full.status == http.StatusServiceUnavailable
-	})
+	select {
+	case <-reads:
+	case status := <-first:
+		t.Fatalf("status %d of the first", status)
+	}
+	full := s.do(t, key, http.MethodPost, "/v1/compact", object{"messages": orders(1)})
 	if full.want(t, 503, `"code":"too_many_compactions"`, "api.max_compactions"); full.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
@@ -257,7 +262,7 @@ func TestCompactionsWithoutASessionAreLimited(t *testing.T) {
 	if status := <-first; status != http.StatusOK {
 		t.Errorf("status %d of the first", status)
 	}
-	s.do(t, key, http.MethodPost, openResponses, request).want(t, 200)
+	storetest.Await(t, "the first is done", func() bool { return s.do(t, key, http.MethodPost, openResponses, request).status == http.StatusOK })
 }
 
 func TestEqualInputAtOnceIsPaidForOnce(t *testing.T) {
