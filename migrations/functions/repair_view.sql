@@ -27,7 +27,8 @@ BEGIN
         SELECT l.seq INTO v_log FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq <= s.last_seq AND l.calls > 0 AND l.kind = 'm' ORDER BY l.seq DESC LIMIT 1;
     END IF;
     FOR m IN
-        SELECT r.seq, r.position, r.calls, r.flags, r.role_code, r.kind, @schema@.reasoning_only(r.role_code, r.calls, r.flags) AND r.kind <> 's' AS thinks
+        SELECT r.seq, r.position, r.calls, r.flags, r.role_code, r.kind, @schema@.reasoning_only(r.role_code, r.calls, r.flags) AND r.kind <> 's'
+                AND (r.kind <> 'm' OR r.position = r.seq) AS thinks   -- what was moved belongs to no call
         FROM (SELECT x.*, false AS ends FROM @schema@.view_rows(s.sid, s.live, s.reasoning_out) x
             UNION ALL SELECT NULL, NULL, 0, 0::smallint, 0::smallint, NULL, 'm', 0, true) r
         ORDER BY r.ends, r.position, (r.kind <> 's'), (r.kind = 'm' AND r.position <> r.seq), r.seq
