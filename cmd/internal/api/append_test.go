@@ -212,10 +212,10 @@ func TestADisconnectedClientAppendsNothingOrAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	leave()
+	_ = w.CloseWithError(context.Canceled) // the transport waits for the body
 	if err := <-left; err == nil {
 		t.Fatal("no error")
 	}
-	_ = w.Close()
 	s.do(t, key, http.MethodGet, at("s", ""), nil).want(t, 404)
 	// While the append waits for the lock of its session, which others hold.
 	s.do(t, key, http.MethodPost, at("s", "/messages"), talk(1)).want(t, 200)
