@@ -70,16 +70,18 @@ func hashKey(key string) []byte {
 	return sum[:]
 }
 
-// CreateKey creates a key of the API and returns it; it is not stored. ErrInUse: the name is taken.
-func (s Admin) CreateKey(ctx context.Context, k NewKey, by string) (id int64, key string, err error) {
-	key, prefix, hash := newSecret()
+// CreateKey creates a key of the API and returns it with its secret, which is not stored. ErrInUse: the
+// name is taken.
+func (s Admin) CreateKey(ctx context.Context, k NewKey, by string) (created APIKey, secret string, err error) {
+	secret, prefix, hash := newSecret()
 	var expires *time.Time
 	if !k.ExpiresAt.IsZero() {
 		expires = &k.ExpiresAt
 	}
-	const query = `SELECT compactor.create_key($1, $2, $3, $4, $5, $6, $7, $8, $9)`
-	id, err = queryRow(ctx, s.Store, "create key", pgx.RowTo[int64], query, k.Name, prefix, hash, k.Scope, k.Tenant, expires, k.Note, by, k.Output)
-	return id, key, err
+	const query = `SELECT * FROM compactor.create_key($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	created, err = queryRow(ctx, s.Store, "create key", pgx.RowToStructByPos[APIKey], query,
+		k.Name, prefix, hash, k.Scope, k.Tenant, expires, k.Note, by, k.Output)
+	return created, secret, err
 }
 
 // Keys returns the keys of a tenant, or all for an empty one, in the order of their creation; revoked

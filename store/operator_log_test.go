@@ -12,7 +12,7 @@ func TestTheAuditLogSaysWhoDidWhat(t *testing.T) {
 	k := Key{Tenant: "acme", Session: "s1"}
 	add(t, s, k, talk("m", 6)...)
 	request(t, s, k, TriggerOperator)
-	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, status, outcome, queued_at, ended_at, revision, live_before, live_after) -- by nobody
+	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, status, outcome, queued_at, ended_at, revision, live_before, live_after) -- without a requester
 		SELECT sid, trigger, 'skipped', 'dry_run', queued_at + interval '1 microsecond', now(), 1, '{}', '{}'
 		FROM compactor.runs CROSS JOIN generate_series(1, 3)`)
 	request(t, s, k, TriggerApplication)

@@ -86,7 +86,7 @@ var mayImport = []rule{
 	// The scheduler speaks of sessions, so it knows their types; it plans nothing.
 	{"scheduler/...", []string{"scheduler/...", "store", "worker/jobs", "strategies/policy", "strategies/chat", "strategies/backoff"}},
 	// The command line and the HTTP API stand beside each other, on the same reports and changes of
-	// policies. The tools of MCP read one session, whoever serves them.
+	// policies. The tools of MCP read one session and serve nothing themselves.
 	{"cmd/internal/mcp", []string{"store", "strategies/chat", "strategies/tokens"}},
 	{"cmd/internal/policies", []string{"cmd/internal/config", "cmd/internal/term", "store", "scheduler", "strategies/..."}},
 	{"cmd/internal/reports", []string{

@@ -1,10 +1,9 @@
 -- Stores a key by its hash. An empty tenant is the connection's, or all. The name is free again once its key is revoked.
 CREATE OR REPLACE FUNCTION @schema@.create_key(p_name text, p_prefix text, p_hash bytea, p_scope text, p_tenant text, p_expires_at timestamptz DEFAULT NULL,
     p_note text DEFAULT '', p_created_by text DEFAULT '', p_output text DEFAULT '')
-RETURNS bigint LANGUAGE plpgsql AS $$
+RETURNS SETOF @schema@.api_keys LANGUAGE plpgsql ROWS 1 AS $$
 DECLARE
     v_tenant text := nullif(@schema@.scope_of(p_tenant), '');
-    v_id     bigint;
 BEGIN
     IF p_name !~ '^[[:alnum:]][[:alnum:]_.@-]{0,99}$' OR p_name ~ '^[0-9]+$' THEN   -- digits alone are an id
         RAISE EXCEPTION 'create_key: the name %: want letters, digits, _, ., @ and -, at most 100, and not digits alone', quote_literal(left(p_name, 100)) USING ERRCODE = 'invalid_parameter_value';
@@ -18,13 +17,12 @@ BEGIN
         RAISE EXCEPTION 'create_key: want a SHA-256 hash' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM @schema@.refuse_long('the tenant', v_tenant), @schema@.refuse_long('the note', p_note, 1000);
-    INSERT INTO @schema@.api_keys (name, prefix, hash, scope, tenant, expires_at, note, created_by, output)
+    RETURN QUERY INSERT INTO @schema@.api_keys (name, prefix, hash, scope, tenant, expires_at, note, created_by, output)
     VALUES (p_name, p_prefix, p_hash, p_scope, v_tenant, p_expires_at, coalesce(p_note, ''), coalesce(p_created_by, ''), coalesce(nullif(p_output, ''), 'messages'))
-    ON CONFLICT (coalesce(tenant, ''), name) WHERE revoked_at IS NULL DO NOTHING RETURNING id INTO v_id;
-    IF v_id IS NULL THEN
+    ON CONFLICT (coalesce(tenant, ''), name) WHERE revoked_at IS NULL DO NOTHING RETURNING *;
+    IF NOT FOUND THEN
         RAISE EXCEPTION 'create_key: a key % exists', p_name USING ERRCODE = 'object_in_use', HINT = 'revoke or rotate it, or give another name';
     END IF;
-    RETURN v_id;
 END $$;
 
 -- The key with a hash, if it is in force, and notes its use.

@@ -75,12 +75,6 @@ func SaidBy(m *chat.Message) string {
 	return text.Trim(said)
 }
 
-// Own reports whether a text begins with the delimiter of this program.
-func Own(stored string) bool {
-	_, foreign, ok := skipHeads(stored)
-	return ok && !foreign
-}
-
 // Unwrap splits a stored summary into its body and the text of the message that it was
 // merged into. ok reports whether stored begins with a known delimiter; if not, body is
 // stored.

@@ -219,35 +219,48 @@ func TestADisconnectedClientAppendsNothingOrAll(t *testing.T) {
 	s.do(t, key, http.MethodGet, at("s", ""), nil).want(t, 404)
 	// While the append waits for the lock of its session, which others hold.
 	s.do(t, key, http.MethodPost, at("s", "/messages"), talk(1)).want(t, 200)
-	holder, err := pgx.Connect(t.Context(), string(s.app.Config.Database.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer holder.Close(context.WithoutCancel(t.Context()))
-	tx, err := holder.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 's' FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
+	waits, release := s.holds(t, "s")
 	ctx, leave = context.WithCancel(t.Context())
 	go func() { left <- post(ctx, strings.NewReader(batch)) }()
-	storetest.Await(t, "the append waits for the lock", func() bool {
-		var waiting bool
-		err := tx.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid)))`).Scan(&waiting)
-		return err == nil && waiting
-	})
+	waits()
 	leave()
 	<-left
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	got := into[store.Appended](t, s.do(t, key, http.MethodPost, at("s", "/messages"), batch, "Idempotency-Key", "k").want(t, 200))
 	if diff := cmp.Diff([]chat.Seq{2, 3}, got.Seqs); diff != "" {
 		t.Error(diff)
 	}
 	if got := s.ids(t, key, "s"); got != "m1 k#1 k#2" {
 		t.Errorf("view %s", got)
+	}
+}
+
+// holds locks a session as another program does. waits returns when a request waits for the lock, and
+// release ends it.
+func (s *server) holds(t *testing.T, session string) (waits, release func()) {
+	t.Helper()
+	holder, err := pgx.Connect(t.Context(), string(s.app.Config.Database.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = holder.Close(context.WithoutCancel(t.Context())) })
+	tx, err := holder.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = $1 FOR UPDATE`, session); err != nil {
+		t.Fatal(err)
+	}
+	waits = func() {
+		storetest.Await(t, "a request waits for the lock", func() bool {
+			var waiting bool
+			err := tx.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid)))`).Scan(&waiting)
+			return err == nil && waiting
+		})
+	}
+	return waits, func() {
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

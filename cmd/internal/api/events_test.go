@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/store"
@@ -122,18 +121,4 @@ func TestStreamsAreLimited(t *testing.T) {
 	if refused.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-}
-
-func TestStreamsEndWithTheServer(t *testing.T) {
-	s := newServer(t)
-	live := s.stream(t, s.key(t, "read", ""), "")
-	live.in.Scan()
-	began := time.Now()
-	t.Cleanup(func() { // after the server's
-		for live.in.Scan() {
-		}
-		if took := time.Since(began); took > 15*time.Second {
-			t.Errorf("took %s", took)
-		}
-	})
 }

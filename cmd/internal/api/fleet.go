@@ -9,9 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
-	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/policy"
@@ -84,31 +81,6 @@ func (a *api) fleet() {
 			})
 	}
 
-	register(a, operation{
-		scope: reads, method: get, path: "/v1/bulk/{kind}", id: "list-bulk",
-		summary: "List bulk undos or recompactions, the newest first",
-	}, listBulk)
-	register(a, operation{
-		scope: reads, method: get, path: "/v1/bulk/{kind}/{id}", id: "get-bulk",
-		summary: "The progress of a bulk operation, how its runs ended, and what it left alone",
-	}, getBulk)
-	register(a, operation{
-		scope: reads, method: get, path: "/v1/bulk/{kind}/{id}/refusals", id: "list-bulk-refusals",
-		summary: "List what a bulk operation left alone, and why",
-	}, listRefusals)
-	register(a, operation{
-		scope: operates, method: post, path: "/v1/bulk/{kind}", id: "start-bulk",
-		summary: "Undo runs, or compact sessions again, that match; or count them",
-	}, startBulk)
-	register(a, operation{
-		scope: operates, method: post, path: "/v1/bulk/{kind}/{id}/resume", id: "resume-bulk",
-		summary: "Go on with a bulk operation",
-	}, resumeBulk)
-	register(a, operation{
-		scope: operates, method: post, path: "/v1/bulk/{kind}/{id}/cancel", id: "cancel-bulk",
-		summary: "End a bulk operation before its time",
-	}, cancelBulk)
-
 	register(a, operation{scope: reads, method: get, path: "/v1/pauses", id: "list-pauses", summary: "List what is paused"}, listPauses)
 	register(a, operation{
 		scope: operates, method: post, path: "/v1/pauses", id: "create-pause",
@@ -128,23 +100,6 @@ func (a *api) fleet() {
 		scope: admins, method: del, path: "/v1/limits", id: "clear-limits",
 		summary: "Remove the limits of a tenant, or of all together",
 	}, clearLimits)
-
-	register(a, operation{
-		scope: admins, method: get, path: "/v1/keys", id: "list-keys",
-		summary: "List keys, without the keys themselves",
-	}, listKeys)
-	register(a, operation{
-		scope: admins, method: post, path: "/v1/keys", id: "create-key",
-		summary: "Make a key, which is shown once", more: func(op *huma.Operation) { op.DefaultStatus = http.StatusCreated },
-	}, createKey)
-	register(a, operation{
-		scope: admins, method: del, path: "/v1/keys/{key}", id: "revoke-key",
-		summary: "Revoke a key; servers accept it for some seconds more",
-	}, revokeKey)
-	register(a, operation{
-		scope: admins, method: post, path: "/v1/keys/{key}/rotate", id: "rotate-key",
-		summary: "Replace a key by a new one with the same rights",
-	}, rotateKey)
 }
 
 // all returns the store for subjects of all tenants. That of a key of one tenant is bound to it,
@@ -403,140 +358,6 @@ func startSweep(ctx context.Context, c *caller, in *startSweepIn) (*body[startSw
 	return answer(startSweepOut{Sweep: &r}, err)
 }
 
-// BulkKind is the parameter of paths of bulk operations.
-type BulkKind struct {
-	Kind string `path:"kind" enum:"undo,compact"`
-}
-
-// BulkPath is the parameter of paths below a bulk operation.
-type BulkPath struct {
-	BulkKind
-	ID int64 `path:"id" minimum:"1" doc:"The number of the bulk operation."`
-}
-
-type listBulkIn struct {
-	BulkKind
-	Newest
-}
-
-func listBulk(ctx context.Context, c *caller, in *listBulkIn) (*body[list[store.BulkOperation]], error) {
-	number := func(b store.BulkOperation) int64 { return b.ID }
-	return newest(c, in.Newest, number, func(before int64, limit int) ([]store.BulkOperation, error) {
-		return c.store.Operator.Bulks(ctx, in.Kind, before, limit)
-	})
-}
-
-// shownRefusals is the number of refusals beside a bulk operation.
-const shownRefusals = 20
-
-func getBulk(ctx context.Context, c *caller, in *BulkPath) (*body[store.BulkReport], error) {
-	return answer(c.store.Operator.BulkReport(ctx, in.Kind, in.ID, shownRefusals))
-}
-
-type listRefusalsIn struct {
-	BulkPath
-	Newest
-}
-
-func listRefusals(ctx context.Context, c *caller, in *listRefusalsIn) (*body[list[store.BulkRefusal]], error) {
-	if _, err := c.store.Operator.Bulk(ctx, in.Kind, in.ID); err != nil {
-		return nil, err
-	}
-	number := func(r store.BulkRefusal) int64 { return r.Run }
-	return newest(c, in.Newest, number, func(before int64, limit int) ([]store.BulkRefusal, error) {
-		return c.store.Operator.BulkRefusals(ctx, in.ID, before, limit)
-	})
-}
-
-type startBulkIn struct {
-	BulkKind
-	Preview
-	Body struct {
-		All         bool           `json:"all,omitempty" doc:"Runs of all tenants."`
-		Filter      store.RunMatch `json:"filter" doc:"The runs, or the sessions by their last run; at least one of its parts."`
-		Cascade     bool           `json:"cascade,omitempty" doc:"Of undo: also undo later runs of the same sessions."`
-		From        string         `json:"from,omitempty" enum:"log,view" doc:"Of compact: the messages to read; log by default."`
-		AllowGrowth bool           `json:"allow_growth,omitempty" doc:"Of compact: apply results that save less than the policy's minimum, too."`
-		StopAt      float64        `json:"stop_at,omitempty" exclusiveMinimum:"0" maximum:"1" doc:"Of compact: as of sweeps."`
-		Note        string         `json:"note,omitempty" doc:"Why, for those who look later."`
-	}
-}
-
-type startBulkOut struct {
-	Undo    *store.BulkUndoPreview    `json:"undo,omitempty" doc:"What an undo would be about."`
-	Compact *store.BulkCompactPreview `json:"compact,omitempty" doc:"What a recompaction would be about."`
-	Bulk    *store.BulkReport         `json:"bulk,omitempty" doc:"The operation that was started. While an undo is open, resume goes on with it."`
-}
-
-func startBulk(ctx context.Context, c *caller, in *startBulkIn) (*body[startBulkOut], error) {
-	if err := c.whom(in.Body.All); err != nil {
-		return nil, err
-	}
-	if err := in.Body.Filter.Validate(); err != nil {
-		return nil, invalid("body.filter", "%s", err)
-	}
-	st, out := c.all().Operator, startBulkOut{}
-	var id int64
-	var err error
-	switch b := in.Body; {
-	case in.only() && in.Kind == store.BulkUndo:
-		p, err := st.PreviewBulkUndo(ctx, c.tenant, b.Filter)
-		out.Undo = &p
-		return answer(out, err)
-	case in.only():
-		p, err := st.PreviewBulkCompact(ctx, c.tenant, b.Filter)
-		out.Compact = &p
-		return answer(out, err)
-	case in.Kind == store.BulkUndo:
-		if id, err = st.StartBulkUndo(ctx, c.tenant, b.Filter, b.Cascade, b.Note, c.by()); err == nil {
-			err = goOn(ctx, st, id)
-		}
-	default:
-		id, err = st.StartBulkCompact(ctx, c.tenant, b.Filter, store.Options{From: b.From, AllowGrowth: b.AllowGrowth}, b.StopAt, b.Note, c.by())
-	}
-	if err != nil {
-		return nil, err
-	}
-	r, err := st.BulkReport(ctx, in.Kind, id, shownRefusals)
-	out.Bulk = &r
-	return answer(out, err)
-}
-
-// goOn undoes runs of a bulk undo for as long as a request waits.
-func goOn(ctx context.Context, st store.Operator, id int64) error {
-	for until := time.Now().Add(config.MaxWait); time.Now().Before(until); {
-		if step, err := st.NextBulkUndo(ctx, id); err != nil || step.Run == 0 {
-			return err
-		}
-	}
-	return nil
-}
-
-func resumeBulk(ctx context.Context, c *caller, in *BulkPath) (*body[store.BulkReport], error) {
-	st := c.all().Operator
-	err := error(nil)
-	if in.Kind == store.BulkUndo {
-		err = goOn(ctx, st, in.ID)
-	} else {
-		err = st.ResumeBulkCompact(ctx, in.ID, c.by())
-	}
-	if err != nil {
-		return nil, err
-	}
-	return answer(st.BulkReport(ctx, in.Kind, in.ID, shownRefusals))
-}
-
-func cancelBulk(ctx context.Context, c *caller, in *BulkPath) (*body[store.BulkReport], error) {
-	st := c.all().Operator
-	if _, err := c.store.Operator.Bulk(ctx, in.Kind, in.ID); err != nil {
-		return nil, err
-	}
-	if err := st.CancelBulk(ctx, in.Kind, in.ID, c.by()); err != nil {
-		return nil, err
-	}
-	return answer(st.BulkReport(ctx, in.Kind, in.ID, shownRefusals))
-}
-
 func listPauses(ctx context.Context, c *caller, _ *struct{}) (*body[list[store.Pause]], error) {
 	return items(c.store.Operator.Pauses(ctx))
 }
@@ -630,72 +451,4 @@ func clearLimits(ctx context.Context, c *caller, in *Whom) (*body[list[store.Spe
 		return nil, err
 	}
 	return items(c.store.Operator.Spending(ctx, c.tenant))
-}
-
-type listKeysIn struct {
-	All bool `query:"all" doc:"Also those that are revoked or expired."`
-}
-
-func listKeys(ctx context.Context, c *caller, in *listKeysIn) (*body[list[store.APIKey]], error) {
-	return items(c.store.Admin.Keys(ctx, c.tenant, in.All))
-}
-
-type createKeyIn struct {
-	Body struct {
-		All       bool       `json:"all,omitempty" doc:"For all tenants."`
-		Name      string     `json:"name" doc:"What its requests are recorded with."`
-		Scope     string     `json:"scope" enum:"read,append,operate,admin" doc:"What it may do; each includes those before it."`
-		ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"Without it, it is valid until it is revoked."`
-		Note      string     `json:"note,omitempty" doc:"What it is for."`
-		Output    string     `json:"output,omitempty" enum:"messages,item" doc:"What /v1/responses/compact answers: messages, or an item for this server alone."`
-	}
-}
-
-// newKey is a key with its secret.
-type newKey struct {
-	Key string `json:"key" doc:"The key, which is not shown again."`
-	store.APIKey
-}
-
-func createKey(ctx context.Context, c *caller, in *createKeyIn) (*body[newKey], error) {
-	if err := c.whom(in.Body.All); err != nil {
-		return nil, err
-	}
-	k := store.NewKey{Name: in.Body.Name, Scope: in.Body.Scope, Tenant: c.tenant, Note: in.Body.Note, Output: in.Body.Output}
-	if in.Body.ExpiresAt != nil {
-		k.ExpiresAt = *in.Body.ExpiresAt
-	}
-	id, secret, err := c.store.Admin.CreateKey(ctx, k, c.by())
-	if err != nil {
-		return nil, err
-	}
-	keys, err := c.store.Admin.Keys(ctx, c.tenant, true)
-	i := slices.IndexFunc(keys, func(k store.APIKey) bool { return k.ID == id })
-	return answer(newKey{secret, append(keys, store.APIKey{})[max(i, 0)]}, err)
-}
-
-// KeyPath is the parameter of paths below a key.
-type KeyPath struct {
-	Key string `path:"key" doc:"Its name, or its number."`
-}
-
-type revokedKey struct {
-	Revoked int64 `json:"revoked"`
-}
-
-func revokeKey(ctx context.Context, c *caller, in *KeyPath) (*body[revokedKey], error) {
-	id, err := c.store.Admin.RevokeKey(ctx, c.tenant, in.Key, c.by())
-	return answer(revokedKey{id}, err)
-}
-
-type rotateKeyIn struct {
-	KeyPath
-	Body *struct {
-		GraceSeconds float64 `json:"grace_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"How long the old key is accepted still."`
-	}
-}
-
-func rotateKey(ctx context.Context, c *caller, in *rotateKeyIn) (*body[newKey], error) {
-	k, secret, err := c.store.Admin.RotateKey(ctx, c.tenant, in.Key, seconds(given(in.Body).GraceSeconds), c.by())
-	return answer(newKey{secret, k}, err)
 }

@@ -42,7 +42,7 @@ func (s *server) theirs(t *testing.T, tenant string) map[string]string {
 	}}, secret)
 	check(err)
 	return map[string]string{
-		"session": k.Session, "seq": "1", "message": "m1", "run": fmt.Sprint(run), "id": summary, "key": fmt.Sprint(key), "sweep": fmt.Sprint(sweep),
+		"session": k.Session, "seq": "1", "message": "m1", "run": fmt.Sprint(run), "id": summary, "key": fmt.Sprint(key.ID), "sweep": fmt.Sprint(sweep),
 		"bulk": fmt.Sprint(bulk), "pause": fmt.Sprint(pauses[0].ID), "policy": secret + "-policy", "kind": "undo", "schedule": "nightly",
 	}
 }

@@ -442,7 +442,7 @@ func TestMCPReachesOneSessionOfTheTenant(t *testing.T) {
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	accept := []string{"Accept", "application/json, text/event-stream"}
 	s.do(t, acme, http.MethodPost, "/mcp?session=chat", list, accept...).want(t, 200, "history_read")
-	// No session of the protocol is gone on with, whoever began it.
+	// No protocol session is continued, not even that of the same client.
 	const read = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"history_read","arguments":{"from_seq":1}}}`
 	s.do(t, globex, http.MethodPost, "/mcp?session=chat", read, append(accept, "Mcp-Session-Id", a.ID())...).want(t, 200, "said in theirs")
 	s.do(t, acme, http.MethodPost, "/mcp", list, accept...).want(t, 422, "query.session")

@@ -37,6 +37,8 @@ func (s *Server) routes() http.Handler {
 	a.runs()
 	a.compaction()
 	a.fleet()
+	a.bulk()
+	a.keys()
 	a.policies()
 	a.mcp()
 	mux.HandleFunc("GET /docs", a.docs()) // of all that is registered by now

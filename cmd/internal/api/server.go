@@ -137,12 +137,6 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// Close closes the listener of a server that is not run.
-func (s *Server) Close() error {
-	s.stop()
-	return s.listener.Close()
-}
-
 // exchange records the facts of a request for the log.
 type exchange struct {
 	http.ResponseWriter
@@ -200,7 +194,7 @@ func (s *Server) handler() http.Handler {
 		routes.ServeHTTP(w, r)
 		x.route = r.Pattern
 	})
-	pages := http.NewCrossOriginProtection() // in a browser of somebody who may call the API
+	pages := http.NewCrossOriginProtection() // in the browser of a person who may call the API
 	pages.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, problem(http.StatusForbidden, "cross_origin", "pages of other origins may not call the API"))
 	}))
@@ -209,14 +203,19 @@ func (s *Server) handler() http.Handler {
 		began := time.Now()
 		x := &exchange{ResponseWriter: w}
 		defer func() { //nolint:contextcheck // it has that of the request
-			if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
-				x.err = fmt.Errorf("panic: %v", p)
+			p := recover()
+			abort := p == http.ErrAbortHandler || p != nil && x.status != 0 //nolint:errorlint // as net/http compares it
+			if p != nil && p != http.ErrAbortHandler {                      //nolint:errorlint // the same
+				x.err = fmt.Errorf("panic: %T", p) // its value may be content
 				s.o.Logger.ErrorContext(r.Context(), "a request panicked", "route", x.route, "stack", string(debug.Stack()))
-				if x.status == 0 {
-					writeProblem(x, r, problemOf(x.err))
-				}
+			}
+			if p != nil && !abort {
+				writeProblem(x, r, problemOf(x.err))
 			}
 			s.record(r, x, time.Since(began))
+			if abort {
+				panic(http.ErrAbortHandler) // so that no client takes a part of an answer for the whole
+			}
 		}()
 		local.ServeHTTP(x, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
 	})

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -65,4 +66,39 @@ func TestOtherMachinesNeedAKey(t *testing.T) {
 	}
 	s.key(t, "read", "acme")
 	s.listen(t, c)
+}
+
+// A server that stops ends its streams, and answers the requests that it has.
+func TestAStopWaitsForRequestsAndEndsStreams(t *testing.T) {
+	s := newServer(t)
+	key := s.key(t, "append", "acme")
+	running, err := api.Listen(t.Context(), api.Options{
+		Config: s.app.Config, Store: s.st, Planner: s.app.Planner, Registry: s.app.Planner.Registry, Logger: s.app.Logger,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- running.Run(stopped) }()
+	other := *s
+	other.url = "http://" + running.Address()
+
+	live := other.stream(t, key, "")
+	live.in.Scan()
+	other.do(t, key, http.MethodPost, at("s", "/messages"), `[{"role":"user","content":"a"}]`).want(t, 200)
+	waits, release := s.holds(t, "s")
+	answered := make(chan reply, 1)
+	go func() {
+		answered <- other.do(t, key, http.MethodPost, at("s", "/messages"), `[{"role":"user","content":"b"}]`)
+	}()
+	waits()
+	stop()
+	for live.in.Scan() { // until the server ends it
+	}
+	release()
+	(<-answered).want(t, 200, `"seqs":[2]`)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }

@@ -103,17 +103,11 @@ func (c *keyCreateCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	} else if c.Expires > 0 {
 		k.ExpiresAt = e.now().Add(c.Expires)
 	}
-	id, secret, err := st.Admin.CreateKey(ctx, k, e.by())
+	created, secret, err := st.Admin.CreateKey(ctx, k, e.by())
 	if err != nil {
 		return err
 	}
-	created := keyJSON{secret, store.APIKey{
-		ID: id, Name: k.Name, Scope: k.Scope, Note: k.Note, CreatedBy: e.by(), CreatedAt: e.now().UTC(), Output: k.Output,
-	}}
-	if tenant != "" {
-		created.Tenant = &tenant
-	}
-	return e.showKey(created)
+	return e.showKey(keyJSON{secret, created})
 }
 
 // showKey shows a new key.

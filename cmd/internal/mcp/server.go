@@ -1,5 +1,5 @@
 // Package mcp serves the history of one session to the agent that works on it, as tools of the Model
-// Context Protocol. Which session that is follows from whoever starts the server: a tool has no
+// Context Protocol. The session is given where the server starts or in its URL: no tool has an
 // argument for it. Answers are bounded in tokens, count the messages that they leave out and name the call that goes on.
 package mcp
 
