@@ -202,8 +202,9 @@ func (a *api) events() {
 	a.OpenAPI().AddOperation(&huma.Operation{
 		Method: http.MethodGet, Path: path, OperationID: "stream-events", Summary: "Follow the ends of runs and the changes of sweeps",
 		Tags: []string{"events"}, Extensions: map[string]any{"x-scope": reads},
-		Description: "Server-sent events: run at its end, session when its view has another revision, sweep when its status changes. Last-Event-ID continues after an event, so that none is lost; " +
-			"one may come twice, with the same id.",
+		Description: "Server-sent events: run at its end, session when its view has another revision, sweep when its status changes. " +
+			"Last-Event-ID continues after an event of the last day. One may come twice, with the same id; one of a transaction of more " +
+			"than ten seconds may not come, and is in /v1/runs.",
 		Parameters: []*huma.Param{tenantParam, {
 			Name: "Last-Event-ID", In: "header", Description: "The id of the last event that was read.", Schema: &huma.Schema{Type: huma.TypeString},
 		}},
