@@ -52,6 +52,28 @@ func TestKeysAreRequiredOnceThereAreAny(t *testing.T) {
 	s.do(t, admin, http.MethodGet, "/v1/sessions?limit=9999", nil).want(t, 422, `"field":"query.limit"`)
 }
 
+// What an operation does not have is refused: who asks for a dry run where there is none does not get the change.
+func TestUnknownParametersAndMethodsAreRefused(t *testing.T) {
+	s := newServer(t)
+	s.fill(t, "acme", "chat", said("m1", "hello"))
+	key := s.key(t, "operate", "acme")
+	s.do(t, key, http.MethodPost, at("chat", "/compact?dry_run=true"), "{}").want(t, 422, `"field":"query.dry_run"`, "want tenant, wait")
+	s.do(t, key, http.MethodGet, "/v1/runs", nil).want(t, 200, `"items":[]`)
+	s.do(t, key, http.MethodGet, "/v1/sessions?model=x&due=1&tenant=acme&label=a=b", nil).want(t, 200)
+	s.do(t, key, http.MethodGet, "/v1/sessions?held=bored", nil).want(t, 422, `"field":"query.held"`, "waiting_after_undo")
+	for path, want := range map[string]string{
+		"/v1/runs": "GET", "/v1/sessions/chat": "GET, PATCH, DELETE", at("/", "/view"): "GET, PUT", "/docs": "GET", "/v1/responses/compact": "POST",
+	} {
+		r := s.do(t, key, "BREW", path, nil).want(t, 405, `"code":"method_not_allowed"`)
+		if got := r.header.Get("Allow"); got != want {
+			t.Errorf("%s: allowed are %s, want %s", path, got, want)
+		}
+	}
+	for _, path := range []string{"/v1/sessions/../view", "/v1/sessions/./view", "/v1/sessions//view", "//v1/sessions", "/v1/sessions/chat/.."} {
+		s.do(t, key, http.MethodGet, path, nil).want(t, 404, `"code":"no_such_path"`, "percent-encode ids")
+	}
+}
+
 func TestThePageOfTheDocumentLoadsNothing(t *testing.T) {
 	s := newServer(t)
 	page := s.do(t, "", http.MethodGet, "/docs", nil).want(t, 200, "GET", "/v1/sessions/{session}", "scope <code>read</code>")

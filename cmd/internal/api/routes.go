@@ -4,7 +4,9 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,16 +44,34 @@ func (s *Server) routes() http.Handler {
 	a.policies()
 	a.mcp()
 	mux.HandleFunc("GET /docs", a.docs()) // of all that is registered by now
-	mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		writeProblem(w, r, problem(http.StatusNotFound, "no_such_path", "there is nothing at this path: see /openapi.json"))
-	}))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { writeProblem(w, r, unknownPath(mux, r)) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p := strings.TrimSuffix(r.URL.EscapedPath(), "/"); p != "" && path.Clean(p) != p { // http.ServeMux would redirect to another path
+			writeProblem(w, r, problem(http.StatusNotFound, "no_such_path",
+				"a part of this path is empty, . or ..: percent-encode ids, also the dots of these"))
+			return
+		}
 		if raw := r.URL.RawPath; loneSlash.MatchString(raw) {
 			r.URL.RawPath = loneSlash.ReplaceAllString(raw, slashID)
 			r.URL.Path, _ = url.PathUnescape(r.URL.RawPath) // as it was valid
 		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// unknownPath returns the problem of a request that no operation is for.
+func unknownPath(mux *http.ServeMux, r *http.Request) *Problem {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		if _, pattern := mux.Handler(&http.Request{Method: method, Host: r.Host, URL: r.URL}); pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		return problem(http.StatusNotFound, "no_such_path", "there is nothing at this path: see /openapi.json")
+	}
+	list := strings.Join(allowed, ", ")
+	return problem(http.StatusMethodNotAllowed, "method_not_allowed", "this path takes %s: see /openapi.json", list).with("Allow", list)
 }
 
 // loneSlash matches an id that is a slash, which http.ServeMux takes for the end of a path: it is given another
@@ -124,6 +144,11 @@ func register[I, O any](a *api, o operation, handle func(context.Context, *calle
 			writeProblem(w, r, forbidden(o.scope, c.key.Scope))
 			return
 		}
+		if p := unknownParameter(ctx); p != nil {
+			r, w := humago.Unwrap(ctx)
+			writeProblem(w, r, p)
+			return
+		}
 		next(ctx)
 	})
 	huma.Register(a.API, op, func(ctx context.Context, in *I) (*O, error) {
@@ -134,6 +159,27 @@ func register[I, O any](a *api, o operation, handle func(context.Context, *calle
 		}
 		return out, nil
 	})
+}
+
+// unknownParameter returns the problem of a query with a parameter that the operation does not have: who
+// asks for a dry run where there is none should not get the change.
+func unknownParameter(ctx huma.Context) *Problem {
+	u := ctx.URL()
+	if u.RawQuery == "" {
+		return nil
+	}
+	var names []string
+	for _, p := range ctx.Operation().Parameters {
+		if p.In == "query" {
+			names = append(names, p.Name)
+		}
+	}
+	for name := range u.Query() {
+		if !slices.Contains(names, name) {
+			return invalid("query."+name, "%s: there is no such parameter, want %s", name, strings.Join(names, ", "))
+		}
+	}
+	return nil
 }
 
 // fails returns a change that adds the statuses of errors to an operation.

@@ -91,8 +91,12 @@ func listSessions(ctx context.Context, c *caller, in *listSessionsIn) (*body[lis
 		}
 		f.Labels[name] = value
 	}
-	if f.Held != "" && !slices.ContainsFunc(store.HeldReasons, func(r struct{ Reason, Text string }) bool { return r.Reason == f.Held }) {
-		return nil, invalid("query.held", "held: there is no such reason")
+	var reasons []string
+	for _, r := range store.HeldReasons {
+		reasons = append(reasons, r.Reason)
+	}
+	if f.Held != "" && !slices.Contains(reasons, f.Held) {
+		return nil, invalid("query.held", "held: want one of %s", strings.Join(reasons, ", "))
 	}
 	rows, next, err := c.store.Operator.Sessions(ctx, f)
 	for i, r := range rows {
