@@ -177,7 +177,7 @@ func (s *Store) appendIn(
 		return struct{}{}, mapError(s.pool.SendBatch(ctx, &batch).Close())
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s session %s: %w", op, k, err)
+		return nil, 0, prefix(fmt.Sprintf("%s session %s", op, k), err)
 	}
 	return seqs, repairs, nil
 }

@@ -115,6 +115,8 @@ func mapError(err error) error {
 			return &Error{Kind: ErrUnavailable, Message: withCode}
 		case strings.HasPrefix(pg.Code, "54"): // nested too deeply, an id too long to index
 			return &Error{Kind: ErrInvalid, Message: "database refused a value: " + pg.Message}
+		case pg.Code == "22021":
+			return &Error{Kind: ErrInvalid, Message: "a text is not valid UTF-8 or has a NUL character"}
 		case strings.HasPrefix(pg.Code, "22"):
 			return &Error{Kind: ErrInvalid, Message: "database refused a value: " + pg.Code}
 		}
@@ -156,5 +158,14 @@ func wrap(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", op, mapError(err))
+	return prefix(op, mapError(err))
+}
+
+// prefix puts the operation before an error, unless a function of the schema has done so.
+func prefix(op string, err error) error {
+	named := op[:strings.LastIndexByte(op, ' ')+1] // without the id, which may have the tenant before it
+	if own, ok := errors.AsType[*Error](err); ok && named != "" && strings.HasPrefix(own.Message, named) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", op, err)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // Ids and names that no index holds are refused in words by everything that would store them, and nothing is stored.
@@ -34,6 +36,23 @@ func TestLongIDsAndNamesAreRefusedInWords(t *testing.T) {
 		}
 	}
 	equal(t, 2, one[int](t, s, `SELECT count(*) FROM compactor.message_log`), "messages")
+}
+
+// Errors of the schema's functions name the operation once, also with a tenant in the name of the session, and no code of the database.
+func TestErrorsOfFunctionsNameTheOperationOnce(t *testing.T) {
+	s := fresh(t)
+	k := Key{Tenant: "acme", Session: "s"}
+	add(t, s, k, user("u", "x"))
+	_, usage := s.ReportCache(t.Context(), k, Usage{PromptTokens: 1, CachedTokens: new(chat.Tokens(7))})
+	for want, err := range map[string]error{
+		"append to session s: message u is there already with other content":             appended(s, k, "", user("u", "y")),
+		"a text is not valid UTF-8 or has a NUL character":                               s.SetModel(t.Context(), k, "a\x00"),
+		"cached_tokens and written_tokens must be 0 to the 1 of the prompt, not 7 and 0": usage,
+	} {
+		if text := fmt.Sprint(err); !strings.Contains(text, want) || strings.Count(text, "append to session") > 1 {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
 }
 
 func appended(s *Store, k Key, model string, msgs ...NewMessage) error {

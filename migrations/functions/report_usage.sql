@@ -21,7 +21,7 @@ BEGIN
     END IF;
     IF coalesce(p_cached_tokens, 0) NOT BETWEEN 0 AND p_prompt_tokens OR coalesce(p_written_tokens, 0) NOT BETWEEN 0 AND p_prompt_tokens THEN
         RAISE EXCEPTION 'report_usage: cached_tokens and written_tokens must be 0 to the % of the prompt, not % and %', p_prompt_tokens,
-            p_cached_tokens, p_written_tokens USING ERRCODE = 'invalid_parameter_value';
+            coalesce(p_cached_tokens, 0), coalesce(p_written_tokens, 0) USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM @schema@.refuse_long('the reason of the cache miss', p_miss_reason, 1000);
     s := @schema@.lock_session(p_tenant, p_session, NULL, false);

@@ -61,6 +61,7 @@ func TestUnknownParametersAndMethodsAreRefused(t *testing.T) {
 	s.do(t, key, http.MethodGet, "/v1/runs", nil).want(t, 200, `"items":[]`)
 	s.do(t, key, http.MethodGet, "/v1/sessions?model=x&due=1&tenant=acme&label=a=b", nil).want(t, 200)
 	s.do(t, key, http.MethodGet, "/v1/sessions?held=bored", nil).want(t, 422, `"field":"query.held"`, "waiting_after_undo")
+	s.do(t, key, http.MethodGet, at("chat\x00", "/view"), nil).want(t, 422, "not valid UTF-8 or has a NUL")
 	for path, want := range map[string]string{
 		"/v1/runs": "GET", "/v1/sessions/chat": "GET, PATCH, DELETE", at("/", "/view"): "GET, PUT", "/docs": "GET", "/v1/responses/compact": "POST",
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -24,7 +25,7 @@ func (a *api) mcp() {
 		h := &mcp.History{Logger: a.s.o.Logger, Version: a.s.o.Version, Explain: func(ctx context.Context, err error) error {
 			failed(ctx, err)
 			p := problemOf(err)
-			return errors.New(p.Code + ": " + p.Detail)
+			return errors.New(p.Code + ": " + strings.TrimPrefix(p.Detail, p.Code+": "))
 		}}
 		h.Store, h.Key = c.of(session)
 		server := h.Server()
