@@ -75,6 +75,17 @@ func TestUnknownParametersAndMethodsAreRefused(t *testing.T) {
 	}
 }
 
+// Who has no key does not learn the address of the database while that is away.
+func TestProblemsOfTheDatabaseAreNotShown(t *testing.T) {
+	s := newServer(t)
+	s.key(t, "read", "acme")
+	s.st.Close()
+	r := s.do(t, "cpk_wrong", http.MethodGet, "/v1/sessions", nil).want(t, 503, `"code":"unavailable"`, "the log of the server")
+	if strings.Contains(r.body, "pool") || r.header.Get("Retry-After") == "" {
+		t.Error(r.header, r.body)
+	}
+}
+
 func TestThePageOfTheDocumentLoadsNothing(t *testing.T) {
 	s := newServer(t)
 	page := s.do(t, "", http.MethodGet, "/docs", nil).want(t, 200, "GET", "/v1/sessions/{session}", "scope <code>read</code>")

@@ -105,6 +105,9 @@ func problemOf(err error) *Problem {
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {
 			p := problem(k.status, k.code, err.Error())
+			if errors.Is(err, store.ErrUnavailable) { // its text has the address, and comes before a key is known
+				p.Detail = "the database cannot be reached or takes no work; the log of the server has the error"
+			}
 			if k.status == http.StatusServiceUnavailable {
 				p = p.with("Retry-After", "1")
 			}
