@@ -191,7 +191,8 @@ func (s *Server) authenticate(r *http.Request) (*caller, error) {
 		}
 		if !s.asOperator {
 			return nil, problem(http.StatusForbidden, "no_row_level_security",
-				"keys of one tenant need row-level security: the server's login may not take the role operator (`compactor migrate up` creates it)")
+				"keys of one tenant need row-level security: the server's login may not take the role operator. "+
+					"`compactor migrate up` creates it; grant it to the login, and start the server again")
 		}
 		c.tenant = *own
 	}

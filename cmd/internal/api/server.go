@@ -108,7 +108,7 @@ func Listen(ctx context.Context, o Options) (*Server, error) {
 	}
 	if !s.asOperator {
 		o.Logger.WarnContext(ctx, "keys of one tenant are refused: without the role operator, which the login may not take, "+
-			"there is no row-level security (see `compactor migrate up`)")
+			"there is no row-level security: `compactor migrate up` creates it; grant it to the login, and start again")
 	}
 	return s, nil
 }

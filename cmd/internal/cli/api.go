@@ -107,6 +107,11 @@ func (c *keyCreateCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	if err != nil {
 		return err
 	}
+	if bound, err := st.MayBeOperator(ctx); err != nil {
+		return err
+	} else if tenant != "" && !bound {
+		e.note("a server with this login refuses keys of one tenant: `compactor migrate up` creates the role operator; grant it to the login")
+	}
 	return e.showKey(keyJSON{secret, created})
 }
 

@@ -46,6 +46,8 @@ type AppOptions struct {
 	Wait time.Duration
 	// Migrate applies pending migrations; without it they are an error.
 	Migrate bool
+	// Roles creates the group roles of the schema that are missing, before Migrate.
+	Roles bool
 	// Registry holds the strategies that policies may name.
 	Registry *plan.Registry
 	// Environ holds the API keys of models, in the form of os.Environ.
@@ -75,7 +77,7 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 			return err
 		}
 		if o.Migrate {
-			err = migrate(ctx, c, logger)
+			err = migrate(ctx, c, logger, o.Roles)
 			var cancel context.CancelFunc
 			attempt, cancel = newAttempt(ctx) // that one may be over
 			defer cancel()
@@ -207,7 +209,19 @@ func installation(ctx context.Context, c config.Config, st *store.Store) (jobs.I
 }
 
 // migrate applies pending migrations. It is not to be tried again: the error has an exit code.
-func migrate(ctx context.Context, c config.Config, logger *slog.Logger) error {
+func migrate(ctx context.Context, c config.Config, logger *slog.Logger, roles bool) error {
+	if roles {
+		created, missing, err := migrations.CreateRoles(ctx, c.Database.URL.Reveal(), c.Database.Schema)
+		if err != nil {
+			return &exitError{exitInternal, err}
+		}
+		for _, role := range created {
+			logger.InfoContext(ctx, "role created", "name", role)
+		}
+		if len(missing) > 0 {
+			logger.WarnContext(ctx, "the login may not create roles; `compactor migrate up` prints the statements", "missing", len(missing))
+		}
+	}
 	done, err := migrations.Up(ctx, c.Database.URL.Reveal(), c.Database.Schema)
 	for _, m := range done {
 		logger.InfoContext(ctx, "migration applied", "version", m.Version, "name", m.Name)

@@ -34,6 +34,47 @@ func TestMigrate(t *testing.T) {
 	invoke(t, db, "sessions", "--database-schema=No").want(t, exitUsage, "database.schema")
 }
 
+// Keys of one tenant need the role operator: serve --migrate creates it as migrate up does, and key create says where it lacks.
+func TestServeMigratesWithTheRoles(t *testing.T) {
+	t.Parallel()
+	env := append(database(t), "COMPACTOR_DATABASE_SCHEMA=served")
+	c, err := config.Load(config.LoadOptions{Environ: env, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drop := func() {
+		conn, err := pgx.Connect(context.Background(), c.Database.URL.Reveal())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.Background())
+		for _, role := range migrations.Roles("served") {
+			_, _ = conn.Exec(context.Background(), "DROP OWNED BY "+role+"; DROP ROLE "+role)
+		}
+	}
+	drop() // of a run of this test that was killed
+	t.Cleanup(drop)
+	open := func(o AppOptions) {
+		t.Helper()
+		o.Registry = builtin.Registry()
+		app, err := NewApp(t.Context(), c, slog.New(slog.DiscardHandler), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = app.Close()
+	}
+	create := func(name string) result {
+		return invoke(t, env, "key", "create", name, "--scope=read", "--tenant=acme").want(t, 0, "cpk_")
+	}
+	const refuses = "refuses keys of one tenant"
+	open(AppOptions{Migrate: true})
+	create("before").want(t, 0, refuses)
+	open(AppOptions{Migrate: true, Roles: true})
+	if r := create("after"); strings.Contains(r.stdout+r.stderr, refuses) {
+		t.Error(r)
+	}
+}
+
 func TestTheAppWaitsForPostgres(t *testing.T) {
 	t.Parallel()
 	dsn, _ := strings.CutPrefix(database(t)[0], "DATABASE_URL=")

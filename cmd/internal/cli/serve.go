@@ -11,7 +11,7 @@ import (
 
 // roleFlags holds the flags of the long-running commands.
 type roleFlags struct {
-	Migrate     bool          `help:"Apply pending migrations first."`
+	Migrate     bool          `help:"Apply pending migrations and create missing roles first, as migrate up does."`
 	WaitTimeout time.Duration `default:"2m" help:"Maximum time to wait for Postgres at start; 0 tries once."`
 }
 
@@ -78,7 +78,7 @@ func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logg
 			logger = logger.With("database", c.Name())
 		}
 		app, err := NewApp(ctx, c, logger, AppOptions{
-			Wait: f.WaitTimeout, Migrate: f.Migrate, Environ: e.Environ, Registry: e.Registry, Metrics: monitor.of(i),
+			Wait: f.WaitTimeout, Migrate: f.Migrate, Roles: f.Migrate, Environ: e.Environ, Registry: e.Registry, Metrics: monitor.of(i),
 		})
 		if err != nil {
 			return err
