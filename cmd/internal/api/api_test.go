@@ -88,7 +88,9 @@ func TestProblemsOfTheDatabaseAreNotShown(t *testing.T) {
 
 func TestThePageOfTheDocumentLoadsNothing(t *testing.T) {
 	s := newServer(t)
-	page := s.do(t, "", http.MethodGet, "/docs", nil).want(t, 200, "GET", "/v1/sessions/{session}", "scope <code>read</code>")
+	page := s.do(t, "", http.MethodGet, "/docs", nil).want(t, 200, "GET", "/v1/sessions/{session}", "scope <code>read</code>",
+		`<code>focus</code></td><td class="dim">body, string</td><td>What a summary should keep.`, "One of <code>log</code> <code>view</code>",
+		`<code>session</code></td><td class="dim">body, string, required`, "A message, a list of messages or a document in the format.")
 	if csp := page.header.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'") || strings.Contains(page.body, "://") {
 		t.Errorf("%s\n%s", csp, page.body)
 	}

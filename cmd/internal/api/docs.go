@@ -1,8 +1,10 @@
 package api
 
 import (
+	"cmp"
 	_ "embed"
 	"html/template"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,8 +19,46 @@ var docsHTML string
 type documented struct {
 	Method, Path string
 	*huma.Operation
-	Scope string
-	Body  bool // it takes one
+	Scope  string
+	Fields []field
+}
+
+// field is a parameter, or a field of the body.
+type field struct {
+	Name, In string
+	Required bool
+	Text     string
+	Type     string
+	Enum     []any
+	Default  any
+}
+
+// fields returns the parameters of an operation, and the fields of its body.
+func (a *api) fields(op *huma.Operation) (out []field) {
+	add := func(name, in string, required bool, text string, s *huma.Schema) {
+		f := field{Name: name, In: in, Required: required, Text: text}
+		if s != nil {
+			f.Type, f.Enum, f.Default, f.Text = s.Type, s.Enum, s.Default, cmp.Or(text, s.Description)
+		}
+		out = append(out, f)
+	}
+	for _, p := range op.Parameters {
+		add(p.Name, p.In, p.Required, p.Description, p.Schema)
+	}
+	if op.RequestBody == nil {
+		return out
+	}
+	s := op.RequestBody.Content["application/json"].Schema
+	if s.Ref != "" {
+		s = a.OpenAPI().Components.Schemas.SchemaFromRef(s.Ref)
+	}
+	if len(s.Properties) == 0 {
+		add("", "body", op.RequestBody.Required, op.RequestBody.Description, nil)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		add(name, "body", slices.Contains(s.Required, name), "", s.Properties[name])
+	}
+	return out
 }
 
 // docs returns the page that shows the document. It loads nothing from elsewhere, and runs no script.
@@ -36,7 +76,7 @@ func (a *api) docs() http.HandlerFunc {
 			if byTag[tag] == nil {
 				tags = append(tags, tag)
 			}
-			byTag[tag] = append(byTag[tag], documented{op.Method, path, op, scope, op.RequestBody != nil})
+			byTag[tag] = append(byTag[tag], documented{op.Method, path, op, scope, a.fields(op)})
 		}
 	}
 	slices.Sort(tags)

@@ -57,6 +57,11 @@ func TestHTTPExamplesRun(t *testing.T) {
 					t.Errorf("no %q in\n%s", text, out)
 				}
 			}
+			failing := exec.CommandContext(t.Context(), command[0], command[1:]...)
+			failing.Env = append(os.Environ(), "COMPACTOR_URL="+s.url, "COMPACTOR_KEY="+s.key(t, "append", "acme"))
+			if out, err := failing.CombinedOutput(); err == nil || !strings.Contains(string(out), "needs a key of scope operate") {
+				t.Errorf("%v with a key that may not compact\n%s", err, out)
+			}
 			if n := strings.Count(string(out), "seqs"); n != 2 {
 				t.Errorf("%d answers to appends\n%s", n, out)
 			}

@@ -1,4 +1,6 @@
-"""Appends to a session, reads its view, asks again for what has not changed, and compacts it."""
+"""Appends to a session, reads its view, asks again for what has not changed, and compacts it.
+
+The last needs a key of scope operate in COMPACTOR_KEY, the rest append."""
 import json, os, urllib.error, urllib.request
 
 session = os.environ.get("COMPACTOR_URL", "http://127.0.0.1:8321") + "/v1/sessions/support-4711"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Appends to a session, reads its view, asks again for what has not changed, and compacts it.
+# Appends to a session, reads its view, asks again for what has not changed, and compacts it, which needs a key
+# of scope operate in COMPACTOR_KEY; the rest needs append.
 set -euo pipefail
 url=${COMPACTOR_URL:-http://127.0.0.1:8321}/v1/sessions/support-4711
 call() { curl --silent --show-error --fail-with-body -H "Authorization: Bearer ${COMPACTOR_KEY:-}" "$@"; }
@@ -10,7 +11,9 @@ for _ in 1 2; do # a batch that is sent again is appended once
 done
 headers=$(mktemp)
 trap 'rm -f "$headers"' EXIT
-printf 'prompt: %s\n' "$(call "$url/view" -D "$headers")"
+printf 'prompt: '
+call "$url/view" -D "$headers"
 etag=$(sed -n 's/^[Ee][Tt]ag: *//p' "$headers" | tr -d '\r')
-printf 'unchanged: %s\n' "$(call "$url/view" -H "If-None-Match: $etag" -o /dev/null -w '%{http_code}')"
-printf 'run: %s\n' "$(call "$url/compact?wait=10s" -H 'Content-Type: application/json' -d '{}')"
+printf '\nunchanged: %s\n' "$(call "$url/view" -H "If-None-Match: $etag" -o /dev/null -w '%{http_code}')"
+printf 'run: '
+call "$url/compact?wait=10s" -H 'Content-Type: application/json' -d '{}'

@@ -1,4 +1,5 @@
-// Appends to a session, reads its view, asks again for what has not changed, and compacts it.
+// Appends to a session, reads its view, asks again for what has not changed, and compacts it, which needs a key
+// of scope operate in COMPACTOR_KEY; the rest needs append.
 const session = (process.env.COMPACTOR_URL ?? "http://127.0.0.1:8321") + "/v1/sessions/support-4711";
 
 async function call(path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {

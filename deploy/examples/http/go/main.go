@@ -1,5 +1,5 @@
 // Command go appends to a session over HTTP, reads its view, asks again for what has not changed,
-// and compacts it.
+// and compacts it, which needs a key of scope operate in COMPACTOR_KEY; the rest needs append.
 package main
 
 import (
