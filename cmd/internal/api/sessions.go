@@ -32,7 +32,11 @@ func (a *api) sessions() {
 	}, getSession)
 	register(a, operation{
 		scope: appends, method: http.MethodPatch, path: one, id: "change-session",
-		summary: "Set the model, labels, parent or, with scope operate, policy of a session", more: conflicts,
+		summary: "Set the model, labels, parent or, with scope operate, policy of a session",
+		more: func(op *huma.Operation) {
+			op.Description = "What is absent stays. labels replaces all labels; an empty parent or policy takes it away."
+			conflicts(op)
+		},
 	}, changeSession)
 	register(a, operation{
 		scope: admins, method: http.MethodDelete, path: one, id: "erase-session",
