@@ -50,7 +50,8 @@ func (s Reader) RawView(ctx context.Context, k Key, ids bool) (RawView, error) {
 type WholeView struct {
 	ViewState
 	Model string
-	// TailStart is the seq from which on no run has changed the view.
+	// TailStart is the seq from which on no run has changed the view of what was said. (That of the table
+	// is behind a summary that is out of the view again, and so behind all messages after an undo.)
 	TailStart chat.Seq
 	Messages  []Stored // with Pinned
 }
@@ -60,8 +61,11 @@ func (s Reader) WholeView(ctx context.Context, k Key) (v WholeView, err error) {
 	const query = `
 		SELECT coalesce(v.seq, 0), coalesce(v.id, ''), coalesce(v.kind, ''), coalesce(v.message, 'null')::text, coalesce(v.token_count, 0),
 			coalesce(v.created_at, '0001-01-01Z'), coalesce(v.source_id, ''), coalesce(s.pinned @> v.seq, false),
-			s.revision, s.last_seq, coalesce(s.model, ''), coalesce(s.tail_start_seq, 1)
-		FROM compactor.sessions s LEFT JOIN compactor.view($1, $2) v ON true WHERE s.tenant = $1 AND s.id = $2`
+			s.revision, s.last_seq, coalesce(s.model, ''), s.tail_start
+		FROM (SELECT *, (SELECT coalesce(max(l.seq), 0) + 1 FROM compactor.message_log l
+				WHERE l.sid = s.sid AND l.kind = 'm' AND NOT s.live @> l.seq) AS tail_start
+			FROM compactor.sessions s WHERE s.tenant = $1 AND s.id = $2 OFFSET 0) s
+		LEFT JOIN compactor.view($1, $2) v ON true`
 	op := fmt.Sprintf("view of session %s", k)
 	rows, err := queryRows(ctx, s.Store, op, func(row pgx.CollectableRow) (Stored, error) {
 		m := Stored{Included: true}

@@ -68,14 +68,23 @@ func TestTheRawViewIsTheView(t *testing.T) {
 	if len(summaries) != 1 || len(kept) != 1 || kept[0].ID != "m1" || len(tail) != 2 || tail[0].ID != "m5" {
 		t.Errorf("%v, %v, %v", summaries, kept, tail)
 	}
-	// What a replacement put before others is no tail, though it came later: with the summary, the end of the list has changed.
+	// After an undo, no run has changed anything.
+	run := one[int64](t, s, `SELECT max(id) FROM compactor.runs`)
+	must(s.Undo(t.Context(), k, run, false, ""))(t)
+	undone := must(s.Reader.WholeView(t.Context(), k))(t)
+	if summaries, kept, tail := undone.Parts(); len(summaries)+len(kept) != 0 || len(tail) != 6 || undone.TailStart != 1 {
+		t.Errorf("%d: %v, %v, %v", undone.TailStart, summaries, kept, tail)
+	}
+	apply(t, s, k, summarize(span(2, 4), "in short"))
+	view, revision = must2(s.View(t.Context(), k))(t)
+	// What a replacement put before others is no tail, though it came later.
 	must(s.Replace(t.Context(), k, revision, []NewMessage{given(view)[0], user("mine", "x"), given(view)[2], given(view)[3]}, ""))(t)
 	_, kept, tail = must(s.Reader.WholeView(t.Context(), k))(t).Parts()
-	if len(kept) != 4 || kept[1].ID != "mine" || len(tail) != 0 {
+	if len(kept) != 2 || kept[1].ID != "mine" || len(tail) != 2 || tail[0].ID != "m5" {
 		t.Errorf("%v, %v", kept, tail)
 	}
 	add(t, s, k, user("next", "x"))
-	if _, _, tail = must(s.Reader.WholeView(t.Context(), k))(t).Parts(); len(tail) != 1 || tail[0].ID != "next" {
+	if _, _, tail = must(s.Reader.WholeView(t.Context(), k))(t).Parts(); len(tail) != 3 || tail[2].ID != "next" {
 		t.Errorf("%v", tail)
 	}
 	for _, err := range []error{
