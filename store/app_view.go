@@ -35,9 +35,7 @@ type RawView struct {
 // RawView returns the messages to send to the model without decoding them; with their ids, as
 // ReplaceRaw takes them, if ids is set. ErrNotFound: there is no such session.
 func (s Reader) RawView(ctx context.Context, k Key, ids bool) (RawView, error) {
-	query := `
-		SELECT s.revision, s.last_seq, (SELECT '[' || coalesce(string_agg(v.message::text, ','), '') || ']' FROM compactor.view($1, $2) v)
-		FROM compactor.sessions s WHERE s.tenant = $1 AND s.id = $2`
+	query := `SELECT revision, last_seq, messages FROM compactor.view_text($1, $2)`
 	if ids {
 		query = `SELECT revision, seen, messages::text FROM compactor.view_with_revision($1, $2)`
 	}
