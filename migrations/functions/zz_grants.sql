@@ -197,6 +197,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('roleless', '{}'),
             ('rotate_key', '{operator}'),
             ('run_ends', '{}'),
+            ('runs_page', '{reader}'),
             ('said_digest', '{}'),
             ('same_message', '{}'),
             ('save_and_wake', '{}'),
