@@ -180,8 +180,5 @@ func assignPolicy(ctx context.Context, c *caller, in *assignPolicyIn) (*body[sto
 	if err := st.SetPolicy(ctx, k, in.Policy); err != nil {
 		return nil, fmt.Errorf("assign policy: %w", err)
 	}
-	if err := st.Admin.NoteAction(ctx, c.by(), "policy.assign", k.Tenant, k.Session, in.Policy); err != nil {
-		return nil, err
-	}
 	return answer(st.Session(ctx, k))
 }

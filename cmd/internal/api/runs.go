@@ -83,7 +83,7 @@ func (in *RunPath) find(ctx context.Context, c *caller) (*store.Store, store.Run
 	if err == nil && !c.reaches(row.Tenant) {
 		err = fmt.Errorf("run %d: %w", in.Run, store.ErrNotFound)
 	}
-	return c.server.bound(row.Tenant), row, err
+	return c.bound(row.Tenant), row, err
 }
 
 // reaches reports whether a row of a tenant is one for the caller, also without row-level security.
@@ -190,6 +190,6 @@ func listSources(ctx context.Context, c *caller, in *listSourcesIn) (*body[list[
 			next = int64(seqs[limit-1])
 		}
 	}
-	msgs, err := c.server.bound(row.Key.Tenant).Among(ctx, row.Key, chat.RangesOf(seqs...))
+	msgs, err := c.bound(row.Key.Tenant).Among(ctx, row.Key, chat.RangesOf(seqs...))
 	return page(store.MessageRows(msgs), next, err)
 }

@@ -132,17 +132,11 @@ type changeSessionIn struct {
 
 func changeSession(ctx context.Context, c *caller, in *changeSessionIn) (*body[SessionState], error) {
 	st, k := c.of(in.Session)
-	policy := in.Body.Policy
-	if policy != nil && !c.may(operates) {
+	if in.Body.Policy != nil && !c.may(operates) {
 		return nil, forbidden(operates, c.key.Scope)
 	}
 	if err := st.Configure(ctx, k, in.Body); err != nil {
 		return nil, err
-	}
-	if policy != nil {
-		if err := st.Admin.NoteAction(ctx, c.by(), "policy.assign", k.Tenant, k.Session, *policy); err != nil {
-			return nil, err
-		}
 	}
 	return sessionState(ctx, c, st, k)
 }
