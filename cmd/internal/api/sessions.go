@@ -271,11 +271,11 @@ func (in *compactSessionIn) options(
 			given.Pipeline = append(given.Pipeline, policy.Step(s))
 		}
 		if faults := strategies.CheckSteps(c.server.o.Registry, given); len(faults) > 0 {
-			p := invalid("body.pipeline", "%s", faults[0].Error())
+			p := invalid("body.pipeline", "")
 			for _, fault := range faults {
 				p.Errors = append(p.Errors, Fault{Field: p.Field, Detail: fault.Error()})
 			}
-			return o, false, p
+			return o, false, p.first()
 		}
 	}
 	if b.Summary != nil {
