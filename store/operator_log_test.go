@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sessionstore/compactor/store/storetest"
 )
 
 func TestTheAuditLogSaysWhoDidWhat(t *testing.T) {
@@ -150,5 +152,19 @@ func TestAPageOfTheAuditLogIsFoundByIndexes(t *testing.T) {
 		if p.Hit+p.Read > 150 || int(p.Rows) != want {
 			t.Errorf("of %q: %d blocks for %v rows", tenant, p.Hit+p.Read, p.Rows)
 		}
+	}
+}
+
+// A program names itself for all of its connections, also through a pooler, whose settings are text.
+func TestAProgramNamesWhoChangesSomething(t *testing.T) {
+	s, dsn := openRoles(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 1)...)
+	for model, url := range map[string]string{"a": dsn, "b": storetest.PgBouncer(t, dsn)} {
+		named := must(Open(t.Context(), Config{URL: url, By: "cli:o'hara"}))(t)
+		t.Cleanup(named.Close)
+		noError(t, named.SetModel(t.Context(), k, model))
+		got := must(s.Admin.AuditLog(t.Context(), "", "", 1))(t)[0]
+		equal(t, []string{"cli:o'hara", "session.model", model}, []string{got.By, got.Action, got.Object}, "the note")
 	}
 }
