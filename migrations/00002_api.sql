@@ -41,11 +41,19 @@ CREATE TABLE @schema@.operator_actions (
     done_by text NOT NULL DEFAULT '',
     action  text NOT NULL,
     tenant  text NOT NULL DEFAULT '',                     -- empty: all
+    session text,
     object  text NOT NULL DEFAULT '',
     note    text NOT NULL DEFAULT ''
 );
+CREATE INDEX operator_actions_done ON @schema@.operator_actions (done_at, id);
+CREATE INDEX operator_actions_tenant ON @schema@.operator_actions (tenant, done_at, id);
 -- For audit_log, the newest first. It stops runs from being queued until it is built.
 CREATE INDEX runs_of_operators ON @schema@.runs (queued_at, id) WHERE trigger = 'operator' AND requested_by <> '';
+
+-- Whether a connection that is bound to the tenant has set it. Such a connection changes and ends no other.
+ALTER TABLE @schema@.spending_limits ADD COLUMN by_tenant boolean NOT NULL DEFAULT false;
+ALTER TABLE @schema@.pauses ADD COLUMN by_tenant boolean NOT NULL DEFAULT false;
+
 -- They have an argument more.
 DROP FUNCTION IF EXISTS @schema@.cancel_bulk(text, bigint);
 DROP FUNCTION IF EXISTS @schema@.resume_bulk_compact(bigint);

@@ -344,6 +344,21 @@ func (s *Store) Pin(ctx context.Context, k Key, messageIDs ...string) error {
 	return err
 }
 
+// BringBack brings a source message back into the view with the next run, for which the session becomes due.
+// It is pinned for that, as nothing else brings back a single one, unless it is in the view. BringBack
+// returns the message. ErrNotApplicable: a run has written it, so an undo brings it back.
+func (s Admin) BringBack(ctx context.Context, k Key, seq chat.Seq) (Stored, error) {
+	m, err := s.Reader.Message(ctx, k, seq)
+	switch {
+	case err != nil || m.Included && m.Kind == chat.KindSource:
+		return m, err
+	case m.Kind != chat.KindSource:
+		return m, fmt.Errorf("message %d was written by a run, an undo brings it back: %w", seq, ErrNotApplicable)
+	}
+	m.Pinned = true
+	return m, s.Pin(ctx, k, m.ID)
+}
+
 // Unpin removes pins, all or none; the messages stay in the view until a run excludes them.
 func (s *Store) Unpin(ctx context.Context, k Key, messageIDs ...string) error {
 	return execute(ctx, s, "unpin", `SELECT compactor.unpin($1, $2, $3::text[])`, k.tenant(), k.Session, messageIDs)

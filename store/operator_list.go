@@ -210,7 +210,7 @@ type RunFilter struct {
 	Status  string
 	Outcome string
 	Sweep   int64
-	Before  RunID // the last id of the previous page
+	Before  RunID // next of the previous page
 	Limit   int
 }
 
@@ -228,14 +228,34 @@ const queryRuns = `
 		coalesce(sum(cost_micros), 0)::bigint AS cost_micros
 		FROM compactor.summary_calls WHERE run = r.id OFFSET 0) c`
 
-// Runs returns runs, newest first.
-func (s Operator) Runs(ctx context.Context, f RunFilter) ([]RunRow, error) {
-	const where = queryRuns + `
-		WHERE ($1 = '' OR s.tenant = $1) AND ($2 = '' OR s.id = $2) AND ($3 = '' OR r.status = $3)
-			AND ($4 = '' OR r.outcome = $4) AND ($5 = 0 OR r.sweep = $5) AND ($6 = 0 OR r.id < $6)
-		ORDER BY r.id DESC LIMIT $7`
-	return queryRows(ctx, s.Store, "list runs", pgx.RowToStructByPos[RunRow], where,
-		f.Key.Tenant, f.Key.Session, f.Status, f.Outcome, f.Sweep, f.Before, f.Limit)
+// RunsPage returns a page of runs, newest first, and the Before of the next one, 0 for none. It looks at a
+// bounded number of runs (functions/runs_page.sql), and so may hold fewer than Limit, or none, where there
+// are more.
+func (s Reader) RunsPage(ctx context.Context, f RunFilter) (rows []RunRow, next RunID, err error) {
+	const page = `SELECT ids, coalesce(next, 0) FROM compactor.runs_page($1, $2, $3, $4, $5, $6, $7)`
+	var ids []RunID
+	err = s.pool.QueryRow(ctx, s.q(page), f.Key.Tenant, f.Key.Session, f.Status, f.Outcome, f.Sweep, f.Before, f.Limit).Scan(&ids, &next)
+	if err != nil {
+		return nil, 0, wrap("list runs", err)
+	}
+	const query = queryRuns + ` WHERE r.id = ANY($1) ORDER BY r.id DESC`
+	rows, err = queryRows(ctx, s.Store, "list runs", pgx.RowToStructByPos[RunRow], query, ids)
+	return rows, next, err
+}
+
+// Runs returns the newest runs, page by page: with a filter that few match, it reads the ledger.
+func (s Operator) Runs(ctx context.Context, f RunFilter) (all []RunRow, err error) {
+	for n := f.Limit; len(all) < n; {
+		var rows []RunRow
+		f.Limit = n - len(all)
+		if rows, f.Before, err = s.Reader.RunsPage(ctx, f); err != nil {
+			return nil, err
+		}
+		if all = append(all, rows...); f.Before == 0 {
+			break
+		}
+	}
+	return all, nil
 }
 
 // Run returns one run. ErrNotFound names it.
@@ -261,13 +281,14 @@ func (s Operator) Unchanged(ctx context.Context, id RunID) (chat.Tokens, error) 
 	return queryRow(ctx, s.Store, fmt.Sprintf("run %d", id), pgx.RowTo[chat.Tokens], query, id)
 }
 
-// Outcomes counts the ended runs with an id above after by trigger and outcome. Runs that changed
+// Outcomes counts the ended runs with an id above after, or with -n those of the latest n ids, by trigger
+// and outcome. Runs that changed
 // nothing count with the tokens that they found.
 func (s Operator) Outcomes(ctx context.Context, after RunID) ([]OutcomeRow, error) {
 	const query = `
 		SELECT trigger, outcome, count(*), coalesce(sum(tokens_before), 0)::bigint,
 			coalesce(sum(CASE WHEN status = 'applied' OR outcome = 'dry_run' THEN tokens_after ELSE tokens_before END), 0)::bigint
-		FROM compactor.runs WHERE id > $1 AND outcome IS NOT NULL AND origin IS NULL GROUP BY 1, 2 ORDER BY 1, 2`
+		FROM compactor.runs WHERE id > CASE WHEN $1 < 0 THEN (SELECT max(id) FROM compactor.runs) ELSE 0 END + $1::bigint AND outcome IS NOT NULL AND origin IS NULL GROUP BY 1, 2 ORDER BY 1, 2`
 	return queryRows(ctx, s.Store, "outcomes", pgx.RowToStructByPos[OutcomeRow], query, after)
 }
 

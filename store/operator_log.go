@@ -25,8 +25,3 @@ func (s Admin) AuditLog(ctx context.Context, tenant, before string, limit int) (
 	return queryRows(ctx, s.Store, "audit log", pgx.RowToStructByPos[Action], `SELECT * FROM compactor.audit_log($1, nullif($2, ''), $3)`,
 		tenant, before, limit)
 }
-
-// NoteAction adds what an operator did to the audit log, where the method that does it keeps no name.
-func (s Admin) NoteAction(ctx context.Context, by, action, tenant, object, note string) error {
-	return execute(ctx, s.Store, "audit log", `SELECT compactor.note_action($1, $2, $3, $4, $5)`, by, action, tenant, object, note)
-}

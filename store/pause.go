@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -64,4 +65,17 @@ func (s Operator) PauseRuns(ctx context.Context, scope PauseScope, note, by stri
 func (s Operator) ResumeRuns(ctx context.Context, scope PauseScope, by string) error {
 	const query = `SELECT compactor.resume_runs($1, $2, $3, $4)`
 	return execute(ctx, s.Store, "resume", query, scope.Tenant, scope.Model, by, scope.Policy)
+}
+
+// EndPause ends a pause of a tenant, or with an empty one any, by its number. ErrNotFound: there is none.
+func (s Operator) EndPause(ctx context.Context, tenant string, id int64, by string) error {
+	pauses, err := s.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(pauses, func(p Pause) bool { return p.ID == id && (tenant == "" || p.Tenant == tenant) })
+	if i < 0 {
+		return fmt.Errorf("pause %d: %w", id, ErrNotFound)
+	}
+	return s.ResumeRuns(ctx, pauses[i].PauseScope, by)
 }

@@ -142,3 +142,43 @@ func TestOnlyAnOperatorForces(t *testing.T) {
 		t.Error("a forced run is paused")
 	}
 }
+
+// What an operator of all tenants has set for a tenant, the tenant's own connections do not change.
+func TestATenantEndsItsOwnPausesAndLimitsAlone(t *testing.T) {
+	s, _ := openRoles(t)
+	own := s.Bound("acme", true).Operator
+	scope, model := PauseScope{Tenant: "acme"}, PauseScope{Tenant: "acme", Model: "gpt"}
+	limit := func(o Operator, calls int64) error {
+		l := SpendingLimit{Tenant: "acme", CallsPerHour: &calls, ChangedBy: "ada"}
+		if calls == 0 {
+			l.CallsPerHour = nil
+		}
+		return o.LimitSpending(t.Context(), l)
+	}
+	noError(t, own.PauseRuns(t.Context(), model, "ours", "key"))
+	noError(t, own.PauseRuns(t.Context(), model, "ours still", "key"))
+	noError(t, own.ResumeRuns(t.Context(), model, "key"))
+	noError(t, limit(own, 5))
+	noError(t, limit(own, 7))
+	noError(t, limit(own, 0))
+
+	noError(t, own.PauseRuns(t.Context(), model, "ours", "key"))
+	noError(t, limit(own, 5))
+	noError(t, s.Operator.PauseRuns(t.Context(), model, "taken over", "ada"))
+	noError(t, s.Operator.PauseRuns(t.Context(), scope, "theirs", "ada"))
+	noError(t, limit(s.Operator, 9))
+	pauses, limits := must(s.Operator.Pauses(t.Context()))(t), must(s.Operator.Spending(t.Context(), "acme"))(t)
+	for _, p := range []PauseScope{scope, model} {
+		wantError(t, own.PauseRuns(t.Context(), p, "mine", "key"), ErrForbidden, "pause %+v again", p)
+		wantError(t, own.ResumeRuns(t.Context(), p, "key"), ErrForbidden, "resume %+v", p)
+	}
+	wantError(t, limit(own, 1000), ErrForbidden, "set the limit")
+	wantError(t, limit(own, 0), ErrForbidden, "clear the limit")
+	noDiff(t, cmp.Diff(pauses, must(s.Operator.Pauses(t.Context()))(t)), "pauses")
+	noDiff(t, cmp.Diff(limits, must(s.Operator.Spending(t.Context(), "acme"))(t)), "limits")
+	noError(t, s.Operator.ResumeRuns(t.Context(), scope, "ada"))
+	noError(t, s.Operator.ResumeRuns(t.Context(), model, "ada"))
+	noError(t, limit(s.Operator, 0))
+	wantError(t, limit(own, 0), ErrNotFound, "clear none")
+	noError(t, limit(own, 5))
+}

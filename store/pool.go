@@ -39,6 +39,13 @@ func (p *pool) bound(tenant, role string) *pool {
 	return &pool{Pool: p.Pool, pooled: p.pooled, set: set, setArgs: []any{tenant}}
 }
 
+// by returns a pool of the same connections whose transactions name who changes something.
+func (p *pool) by(name string) *pool {
+	args := append(slices.Clone(p.setArgs), any(name))
+	set := fmt.Sprintf("%s, set_config('compactor.by', $%d, true)", cmp.Or(p.set, "SELECT ''"), len(args))
+	return &pool{Pool: p.Pool, pooled: p.pooled, set: set, setArgs: args}
+}
+
 // openPool connects once, to find out whether there is a pooler.
 func openPool(ctx context.Context, cfg *pgxpool.Config, settings map[string]string) (*pool, error) {
 	pooled, err := behindPooler(ctx, cfg.ConnConfig)
@@ -49,7 +56,7 @@ func openPool(ctx context.Context, cfg *pgxpool.Config, settings map[string]stri
 	if pooled {
 		var set []string
 		for _, name := range slices.Sorted(maps.Keys(settings)) {
-			set = append(set, fmt.Sprintf("set_config('%s', '%s', true)", name, settings[name]))
+			set = append(set, fmt.Sprintf("set_config('%s', '%s', true)", name, strings.ReplaceAll(settings[name], "'", "''")))
 		}
 		p.set = "SELECT " + strings.Join(set, ", ")
 	} else {

@@ -28,6 +28,8 @@ type Config struct {
 	StatementTimeout time.Duration
 	// LockTimeout bounds the wait for the lock of a session. Defaults to 5 s.
 	LockTimeout time.Duration
+	// By names who changes something through this store, for the audit log: see Store.By.
+	By string
 	// Observe is called after each round trip, for metrics. It may be nil.
 	Observe ObserveFunc
 }
@@ -104,13 +106,17 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.Observe != nil {
 		cfg.ConnConfig.Tracer = tracer{c.Observe}
 	}
-	pool, err := openPool(ctx, cfg, map[string]string{
+	settings := map[string]string{
 		"statement_timeout":                   strconv.FormatInt(c.StatementTimeout.Milliseconds(), 10),
 		"lock_timeout":                        strconv.FormatInt(c.LockTimeout.Milliseconds(), 10),
 		"idle_in_transaction_session_timeout": "60000",
 		// Every query is short: compiling one costs more than running it.
 		"jit": "off",
-	})
+	}
+	if c.By != "" {
+		settings["compactor.by"] = c.By
+	}
+	pool, err := openPool(ctx, cfg, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +152,18 @@ func (s *Store) Bound(tenant string, asOperator bool) *Store {
 	if asOperator {
 		role = migrations.Roles(s.schema)[2]
 	}
-	b := &Store{pool: s.pool.bound(tenant, role), schema: s.schema}
+	return withPool(s, s.pool.bound(tenant, role))
+}
+
+// By returns the store for the methods of applications, Operator and Admin under the name of who calls
+// them. Changes of single sessions by a name (pins, and the model, labels, parent and policy of a
+// session) are in the audit log with it; those without one are an application's, and are not. It shares
+// the connections and must not be closed.
+func (s *Store) By(name string) *Store { return withPool(s, s.pool.by(name)) }
+
+// withPool returns a store with its statements on another pool of the same connections.
+func withPool(s *Store, p *pool) *Store {
+	b := &Store{pool: p, schema: s.schema}
 	b.Worker, b.Scheduler, b.Operator, b.Admin, b.Reader = Worker{b}, Scheduler{b}, Operator{b}, Admin{b}, Reader{b}
 	b.ended.send = s.ended.send
 	return b

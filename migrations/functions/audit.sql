@@ -242,6 +242,7 @@ DECLARE
     s     @schema@.sessions;
     f     @schema@.finding;
     v_run bigint;
+    v_fixed boolean := false;
 BEGIN
     s := @schema@.lock_session(p_tenant, p_session, NULL, false);
     SELECT id INTO v_run FROM @schema@.runs WHERE sid = s.sid AND status = 'running' AND NOT @schema@.lease_is_over(lease_until);
@@ -257,9 +258,13 @@ BEGIN
                         CASE f.kind WHEN 'session' THEN '@schema@.sessions' WHEN 'message' THEN '@schema@.message_log' WHEN 'run' THEN '@schema@.runs' END::regclass),
                     CASE f.kind WHEN 'session' THEN 'sid' WHEN 'message' THEN 'seq' WHEN 'run' THEN 'id' END)
                 USING f.want, s.sid, coalesce(f.at, s.sid);
+            v_fixed := true;
             RETURN NEXT f;
         END LOOP;
         EXIT WHEN NOT FOUND;
     END LOOP;
+    IF v_fixed THEN
+        PERFORM @schema@.note_change('session.fix', s);
+    END IF;
     PERFORM set_config('compactor.fix', '', true);
 END $$;

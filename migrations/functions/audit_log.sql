@@ -19,10 +19,6 @@ BEGIN
         WHERE r.trigger = 'operator' AND r.requested_by <> '' AND r.origin IS NULL AND v_tenant IN ('', s.tenant) AND r.queued_at <= v_at
             AND (r.queued_at < v_at OR (r.id, ('run.' || r.kind) COLLATE "C") < (v_id, v_action))
         ORDER BY r.queued_at DESC, r.id DESC LIMIT p_limit)
-        UNION ALL SELECT p.id, p.paused_at, p.requested_by, 'pause.create', p.tenant, NULL, p.id::text, p.note FROM @schema@.pauses p
-        UNION ALL SELECT p.id, p.resumed_at, p.resumed_by, 'pause.end', p.tenant, NULL, p.id::text, '' FROM @schema@.pauses p
-        UNION ALL SELECT p.id, p.paused_at, p.requested_by, 'schedule.pause', NULL, NULL, p.schedule, p.note FROM @schema@.schedule_pauses p
-        UNION ALL SELECT p.id, p.resumed_at, p.resumed_by, 'schedule.resume', NULL, NULL, p.schedule, '' FROM @schema@.schedule_pauses p
         UNION ALL SELECT coalesce(t.sweep, 0), t.fired_at, t.fired_by, CASE t.source WHEN 'operator' THEN 'schedule.run' ELSE 'schedule.backfill' END, NULL, NULL, t.entry,
             'sweep ' || t.sweep FROM @schema@.cron_ticks t WHERE t.source <> 'schedule'
         UNION ALL SELECT w.id, w.started_at, w.requested_by, 'sweep.start', w.tenant, NULL, w.id::text, w.note FROM @schema@.sweeps w
@@ -34,14 +30,28 @@ BEGIN
         UNION ALL SELECT e.id, e.confirmed_at, e.confirmed_by, 'erasure.confirm', e.tenant, NULL, e.id::text, '' FROM @schema@.erasures e
         UNION ALL SELECT k.id, k.created_at, k.created_by, 'key.create', k.tenant, NULL, k.name, concat_ws(', ', k.scope, nullif(k.note, '')) FROM @schema@.api_keys k
         UNION ALL SELECT k.id, k.revoked_at, k.revoked_by, 'key.revoke', k.tenant, NULL, k.name, '' FROM @schema@.api_keys k
-        UNION ALL SELECT o.id, o.done_at, o.done_by, o.action, o.tenant, NULL, o.object, o.note FROM @schema@.operator_actions o)
+        UNION ALL (SELECT o.id, o.done_at, o.done_by, o.action, o.tenant, o.session, o.object, o.note FROM @schema@.operator_actions o
+        WHERE (v_tenant = '' OR o.tenant = v_tenant) AND o.done_by <> '' AND o.done_at <= v_at
+            AND (o.done_at < v_at OR (o.id, o.action COLLATE "C") < (v_id, v_action))
+        ORDER BY o.done_at DESC, o.id DESC LIMIT p_limit))
     SELECT format('%s.%s.%s', (extract(epoch FROM e.at) * 1000000)::bigint, e.id, e.what), e.at, e.who, e.what, coalesce(e.ten, ''), e.sess, e.obj, e.why
     FROM entries e
     WHERE e.who <> '' AND v_tenant IN ('', e.ten) AND (e.at < v_at OR e.at = v_at AND (e.id, e.what COLLATE "C") < (v_id, v_action))
     ORDER BY e.at DESC, e.id DESC, e.what COLLATE "C" DESC LIMIT p_limit;
 END $$;
 
--- Keeps what an operator did where no table says so. A bound connection keeps it of its tenant.
+-- Keeps that a session was changed, in the transaction of the change, by whom the connection names (the setting compactor.by).
+-- The API names keys and the command line its user; a connection that names nobody is an application's, of which nothing is kept.
+CREATE OR REPLACE FUNCTION @schema@.note_change(p_action text, s @schema@.sessions, p_object text DEFAULT '') RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    v_by text := coalesce(current_setting('compactor.by', true), '');
+BEGIN
+    IF v_by <> '' THEN
+        INSERT INTO @schema@.operator_actions (done_by, action, tenant, session, object) VALUES (v_by, p_action, s.tenant, s.id, coalesce(p_object, ''));
+    END IF;
+END $$;
+
+-- Keeps what else an operator did, where no table says so, in the same way. A bound connection keeps it of its tenant.
 CREATE OR REPLACE FUNCTION @schema@.note_action(p_by text, p_action text, p_tenant text, p_object text, p_note text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO @schema@.operator_actions (done_by, action, tenant, object, note)

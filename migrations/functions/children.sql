@@ -78,4 +78,5 @@ BEGIN
     UPDATE @schema@.sessions SET parent = v_parent WHERE sid = s.sid;
     PERFORM @schema@.use_policy(s);
     PERFORM @schema@.refresh_children(s.sid);
+    PERFORM @schema@.note_change('session.parent', s, p_parent);
 END $$;

@@ -9,6 +9,7 @@ BEGIN
     PERFORM @schema@.refuse_archived(s, v_seqs - s.pinned);
     IF NOT v_seqs <@ s.pinned THEN
         UPDATE @schema@.sessions SET pinned = pinned + v_seqs WHERE sid = s.sid;
+        PERFORM @schema@.note_change(CASE WHEN v_seqs <@ s.live THEN 'message.pin' ELSE 'message.restore' END, s, @schema@.some_names(p_messages));
     END IF;
     IF NOT v_seqs <@ s.live THEN
         UPDATE @schema@.sessions SET suspect_seq = last_seq, loop_seq = NULL, hold_seq = 0, due = state <> 'service_managed',
@@ -27,7 +28,13 @@ BEGIN
             WHERE m.sid = s.sid AND m.seq = lower(v_seqs - s.pinned)) USING ERRCODE = 'no_data_found';
     END IF;
     UPDATE @schema@.sessions SET pinned = pinned - v_seqs WHERE sid = s.sid;
+    PERFORM @schema@.note_change('message.unpin', s, @schema@.some_names(p_messages));
 END $$;
+
+-- The first of some names, and how many more there are.
+CREATE OR REPLACE FUNCTION @schema@.some_names(p_names text[]) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT array_to_string(p_names[:5], ', ') || CASE WHEN cardinality(p_names) > 5 THEN format(', and %s more', cardinality(p_names) - 5) ELSE '' END
+$$;
 
 -- The same for one message.
 CREATE OR REPLACE FUNCTION @schema@.pin(p_tenant text, p_session text, p_message text) RETURNS void LANGUAGE plpgsql AS $$

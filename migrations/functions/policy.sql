@@ -197,11 +197,17 @@ END $$;
 
 -- The model of a session from now on, as a later append with another model would set it.
 CREATE OR REPLACE FUNCTION @schema@.set_model(p_tenant text, p_session text, p_model text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    s @schema@.sessions;
 BEGIN
     IF coalesce(p_model, '') = '' THEN
         RAISE EXCEPTION 'set_model: an empty model is not allowed' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM @schema@.lock_session(p_tenant, p_session, p_model, false);
+    s := @schema@.lock_session(p_tenant, p_session, NULL, false);
+    IF s.model <> p_model THEN
+        s := @schema@.lock_session(p_tenant, p_session, p_model, false);
+        PERFORM @schema@.note_change('session.model', s, p_model);
+    END IF;
 END $$;
 
 -- The labels of a session from now on, in place of those that it had: an object of strings, such as {"agent": "planner"}.
@@ -221,6 +227,7 @@ BEGIN
         s.labels := p_labels;
         PERFORM @schema@.use_policy(s);
         PERFORM @schema@.refresh_children(s.sid);
+        PERFORM @schema@.note_change('session.labels', s);
     END IF;
 END $$;
 
@@ -238,5 +245,6 @@ BEGIN
     IF s.policy_override IS DISTINCT FROM p_policy THEN
         s.policy_override := p_policy;
         PERFORM @schema@.use_policy(s);
+        PERFORM @schema@.note_change('policy.assign', s, p_policy);
     END IF;
 END $$;

@@ -55,6 +55,7 @@ BEGIN
     PERFORM @schema@.refuse_bound();
     INSERT INTO @schema@.schedule_pauses (schedule, note, requested_by) VALUES (p_schedule, coalesce(p_note, ''), coalesce(p_requested_by, ''))
     ON CONFLICT (schedule) WHERE resumed_at IS NULL DO UPDATE SET note = excluded.note, requested_by = excluded.requested_by;
+    PERFORM @schema@.note_action(p_requested_by, 'schedule.pause', '', p_schedule, p_note);
 END $$;
 
 -- Ends the pause of a schedule. Ticks that passed meanwhile are not fired.
@@ -65,4 +66,5 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'schedule % is not paused', p_schedule USING ERRCODE = 'no_data_found';
     END IF;
+    PERFORM @schema@.note_action(p_requested_by, 'schedule.resume', '', p_schedule, '');
 END $$;

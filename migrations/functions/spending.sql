@@ -50,26 +50,33 @@ CREATE OR REPLACE FUNCTION @schema@.spending_limited(p_tenant text) RETURNS bool
 $$;
 
 -- Limits what is spent on a tenant, or on all together with an empty one, and how many of its runs start in a second, in
--- place of the limits that it had; nulls throughout take them away.
+-- place of the limits that it had; nulls throughout take them away. A connection that is bound to the tenant replaces and takes
+-- away those alone that such a one has set.
 CREATE OR REPLACE FUNCTION @schema@.limit_spending(p_tenant text, p_micros_per_hour bigint, p_micros_per_day bigint, p_calls_per_hour bigint,
     p_note text DEFAULT '', p_requested_by text DEFAULT '', p_tokens_per_hour bigint DEFAULT NULL, p_runs_per_second double precision DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_tenant text := @schema@.scope_of(p_tenant);
+    v_bound  boolean := @schema@.binding() IS NOT NULL;
 BEGIN
     IF coalesce(p_micros_per_hour, p_micros_per_day, p_calls_per_hour, p_tokens_per_hour, p_runs_per_second) IS NOT NULL THEN
         PERFORM @schema@.refuse_long('the tenant', v_tenant);
-        INSERT INTO @schema@.spending_limits AS l (tenant, micros_per_hour, micros_per_day, calls_per_hour, tokens_per_hour, runs_per_second, note, changed_by)
-        VALUES (v_tenant, p_micros_per_hour, p_micros_per_day, p_calls_per_hour, p_tokens_per_hour, p_runs_per_second, coalesce(p_note, ''), coalesce(p_requested_by, ''))
+        INSERT INTO @schema@.spending_limits AS l (tenant, micros_per_hour, micros_per_day, calls_per_hour, tokens_per_hour, runs_per_second, note, changed_by, by_tenant)
+        VALUES (v_tenant, p_micros_per_hour, p_micros_per_day, p_calls_per_hour, p_tokens_per_hour, p_runs_per_second, coalesce(p_note, ''), coalesce(p_requested_by, ''), v_bound)
         ON CONFLICT (tenant) DO UPDATE SET micros_per_hour = excluded.micros_per_hour, micros_per_day = excluded.micros_per_day,
             calls_per_hour = excluded.calls_per_hour, tokens_per_hour = excluded.tokens_per_hour, runs_per_second = excluded.runs_per_second,
-            full_at = now(), note = excluded.note, changed_by = excluded.changed_by, changed_at = now();
+            full_at = now(), note = excluded.note, changed_by = excluded.changed_by, changed_at = now(), by_tenant = v_bound WHERE l.by_tenant OR NOT v_bound;
+        IF NOT FOUND THEN
+            PERFORM @schema@.refuse_others('the limit', v_tenant);
+        END IF;
         PERFORM @schema@.note_action(p_requested_by, 'limit.set', v_tenant, concat_ws(', ', 'cost_micros_per_hour ' || p_micros_per_hour, 'cost_micros_per_day ' || p_micros_per_day,
             'calls_per_hour ' || p_calls_per_hour, 'tokens_per_hour ' || p_tokens_per_hour, 'runs_per_second ' || p_runs_per_second), p_note);
         RETURN;
     END IF;
-    DELETE FROM @schema@.spending_limits WHERE tenant = v_tenant;
-    IF NOT FOUND THEN
+    DELETE FROM @schema@.spending_limits l WHERE l.tenant = v_tenant RETURNING v_bound AND NOT l.by_tenant INTO v_bound;
+    IF v_bound THEN
+        PERFORM @schema@.refuse_others('the limit', v_tenant);
+    ELSIF NOT FOUND THEN
         RAISE EXCEPTION 'there is no limit of tenant %', coalesce(nullif(v_tenant, ''), '(all)') USING ERRCODE = 'no_data_found';
     END IF;
     PERFORM @schema@.note_action(p_requested_by, 'limit.clear', v_tenant, '', p_note);

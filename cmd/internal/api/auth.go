@@ -41,7 +41,7 @@ func (c *caller) may(scope string) bool {
 func (c *caller) of(session string) (*store.Store, store.Key) {
 	tenant := cmp.Or(c.tenant, c.server.o.Config.Tenant)
 	if c.tenant == "" {
-		return c.server.bound(tenant), store.Key{Tenant: tenant, Session: session}
+		return c.bound(tenant), store.Key{Tenant: tenant, Session: session}
 	}
 	return c.store, store.Key{Tenant: tenant, Session: session}
 }
@@ -53,6 +53,9 @@ func callerOf(ctx context.Context) *caller { return ctx.Value(callerKey{}).(*cal
 
 // bound returns the store bound to a tenant, or with the same rights to none.
 func (s *Server) bound(tenant string) *store.Store { return s.o.Store.Bound(tenant, s.asOperator) }
+
+// bound returns the same for the changes of the caller, which are recorded with its name.
+func (c *caller) bound(tenant string) *store.Store { return c.server.bound(tenant).By(c.by()) }
 
 const (
 	// keyTTL is how long a key is accepted without asking the database, so also after it was revoked.
@@ -196,7 +199,7 @@ func (s *Server) authenticate(r *http.Request) (*caller, error) {
 		}
 		c.tenant = *own
 	}
-	c.store = s.bound(c.tenant)
+	c.store = c.bound(c.tenant)
 	return c, nil
 }
 

@@ -108,7 +108,7 @@ func (c *caller) all() *store.Store {
 	if c.key.Tenant != nil {
 		return c.store
 	}
-	return c.server.bound("")
+	return c.bound("")
 }
 
 // whom fails where a change would be of all tenants and the request does not say so.
@@ -376,7 +376,7 @@ func createPause(ctx context.Context, c *caller, in *createPauseIn) (*body[list[
 	if all := scope == (store.PauseScope{}); all != in.Body.All {
 		return nil, invalid("body.all", "give all, or tenant, model and policy: what to pause has no default")
 	}
-	if err := c.store.Operator.PauseRuns(ctx, scope, in.Body.Note, c.by()); err != nil {
+	if err := c.all().Operator.PauseRuns(ctx, scope, in.Body.Note, c.by()); err != nil {
 		return nil, err
 	}
 	return items(c.store.Operator.Pauses(ctx))
@@ -387,19 +387,10 @@ type endPauseIn struct {
 }
 
 func endPause(ctx context.Context, c *caller, in *endPauseIn) (*body[list[store.Pause]], error) {
-	pauses, err := c.store.Operator.Pauses(ctx)
-	i := slices.IndexFunc(pauses, func(p store.Pause) bool { return p.ID == in.Pause })
-	switch {
-	case err != nil:
-	case i < 0:
-		err = fmt.Errorf("pause %d: %w", in.Pause, store.ErrNotFound)
-	default:
-		err = c.store.Operator.ResumeRuns(ctx, pauses[i].PauseScope, c.by())
-	}
-	if err != nil {
+	if err := c.all().Operator.EndPause(ctx, c.tenant, in.Pause, c.by()); err != nil {
 		return nil, err
 	}
-	return items(slices.Delete(pauses, i, i+1), nil)
+	return listPauses(ctx, c, nil)
 }
 
 func listLimits(ctx context.Context, c *caller, _ *struct{}) (*body[list[store.Spending]], error) {
@@ -429,7 +420,7 @@ func setLimits(ctx context.Context, c *caller, in *setLimitsIn) (*body[list[stor
 		err = limit.Validate()
 	}
 	if err == nil {
-		err = c.store.Operator.LimitSpending(ctx, limit)
+		err = c.all().Operator.LimitSpending(ctx, limit)
 	}
 	if err != nil {
 		return nil, err
@@ -445,7 +436,7 @@ type Whom struct {
 func clearLimits(ctx context.Context, c *caller, in *Whom) (*body[list[store.Spending]], error) {
 	err := c.whom(in.All)
 	if err == nil {
-		err = c.store.Operator.LimitSpending(ctx, store.SpendingLimit{Tenant: c.tenant, ChangedBy: c.by()})
+		err = c.all().Operator.LimitSpending(ctx, store.SpendingLimit{Tenant: c.tenant, ChangedBy: c.by()})
 	}
 	if err != nil {
 		return nil, err

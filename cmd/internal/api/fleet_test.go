@@ -77,6 +77,32 @@ func TestLimitsAreOfTheTenant(t *testing.T) {
 	s.do(t, all, http.MethodGet, "/v1/audit", nil).want(t, 200, "limit.clear", "limit.set", "cost_micros_per_day 5000000")
 }
 
+// A tenant's key changes and ends no limit and no pause that an operator of all tenants has set for it.
+func TestATenantLiftsNoLimitsOfOthers(t *testing.T) {
+	s, acme, _, all := fleetServer(t)
+	const refused = "set by an operator of all tenants"
+	s.do(t, all, http.MethodPut, "/v1/limits?tenant=acme", fields{"calls_per_hour": 5}).want(t, 200, `"tenant":"acme"`)
+	s.do(t, acme, http.MethodDelete, "/v1/limits", nil).want(t, 403, `"code":"forbidden"`, refused)
+	s.do(t, acme, http.MethodPut, "/v1/limits", fields{"calls_per_hour": 500}).want(t, 403, refused)
+	s.do(t, acme, http.MethodGet, "/v1/limits", nil).want(t, 200, `"calls_per_hour":5,`)
+	s.do(t, all, http.MethodDelete, "/v1/limits?tenant=acme", nil).want(t, 200)
+
+	s.do(t, all, http.MethodPost, "/v1/pauses?tenant=acme", fields{}).want(t, 200, `"tenant":"acme"`)
+	err := s.st.Operator.PauseRuns(t.Context(), store.PauseScope{Tenant: "acme", Model: "gpt"}, "by the command", "cli:ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.do(t, acme, http.MethodPost, "/v1/pauses", fields{"model": "gpt", "note": "mine"}).want(t, 403, refused)
+	pauses := into[struct{ Items []store.Pause }](t, s.do(t, acme, http.MethodGet, "/v1/pauses", nil).want(t, 200)).Items
+	for _, p := range pauses {
+		s.do(t, acme, http.MethodDelete, fmt.Sprint("/v1/pauses/", p.ID), nil).want(t, 403, refused)
+		s.do(t, all, http.MethodDelete, fmt.Sprint("/v1/pauses/", p.ID), nil).want(t, 200)
+	}
+	if len(pauses) != 2 {
+		t.Errorf("%+v", pauses)
+	}
+}
+
 func TestSchedulesOfOthersAreNotShown(t *testing.T) {
 	s, acme, _, all := fleetServer(t)
 	r := s.do(t, acme, http.MethodGet, "/v1/schedules", nil).want(t, 200, `"schedule":"acme"`)

@@ -114,23 +114,8 @@ type RestoredMessage struct {
 	Pinned   bool   `json:"pinned" doc:"It was pinned, so that no run takes it out again; DELETE …/pins/{message} takes that back."`
 }
 
-// restoreMessage pins a message that is out of the view: nothing else brings a single one back.
 func restoreMessage(ctx context.Context, c *caller, in *MessagePath) (*body[RestoredMessage], error) {
 	st, k := c.of(in.Session)
-	m, err := st.Reader.Message(ctx, k, in.Seq)
-	if err != nil {
-		return nil, err
-	}
-	out := RestoredMessage{Message: m.ID, Included: m.Included, Pinned: m.Pinned}
-	if m.Kind != chat.KindSource {
-		return nil, problem(http.StatusConflict, "not_applicable", "message %d was written by a run: an undo brings it back", in.Seq)
-	}
-	if m.Included {
-		return answer(out, nil)
-	}
-	if err := st.Pin(ctx, k, m.ID); err != nil {
-		return nil, err
-	}
-	out.Pinned = true
-	return answer(out, st.Admin.NoteAction(ctx, c.by(), "message.restore", k.Tenant, k.Session, m.ID))
+	m, err := st.Admin.BringBack(ctx, k, in.Seq)
+	return answer(RestoredMessage{Message: m.ID, Included: m.Included, Pinned: m.Pinned}, err)
 }

@@ -64,6 +64,7 @@ func TestMessagesAreListedAndSearched(t *testing.T) {
 	s.do(t, read, http.MethodPost, at("chat", "/messages/1/restore"), nil).want(t, 403)
 	s.do(t, operate, http.MethodPost, at("chat", "/messages/1/restore"), nil).want(t, 200, `"included":false`, `"pinned":true`)
 	s.do(t, operate, http.MethodPost, at("chat", "/messages/2/restore"), nil).want(t, 200, `"included":true`, `"pinned":false`)
+	s.do(t, s.key(t, "admin", ""), http.MethodGet, "/v1/audit", nil).want(t, 200, `"action":"message.restore"`, `"session":"chat"`)
 	for _, id := range []string{"chat-o", "none"} {
 		s.do(t, operate, http.MethodGet, at(id, "/messages"), nil).want(t, 404, `"code":"not_found"`)
 		s.do(t, operate, http.MethodGet, at(id, "/messages/1"), nil).want(t, 404, `"code":"not_found"`)

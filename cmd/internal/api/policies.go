@@ -2,14 +2,15 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/policies"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/summary"
 )
@@ -17,6 +18,10 @@ import (
 // policies registers the operations on policies.
 func (a *api) policies() {
 	const get, post = http.MethodGet, http.MethodPost
+	file := func(b *huma.RequestBody) func(*huma.Operation) {
+		b.Content = map[string]*huma.MediaType{"application/yaml": {}, "application/json": {Schema: &huma.Schema{Type: huma.TypeObject}}}
+		return func(op *huma.Operation) { op.RequestBody, op.SkipValidateBody = b, true } // as it may be YAML
+	}
 	register(a, operation{
 		scope: reads, method: get, path: "/v1/policies", id: "list-policies",
 		summary: "List the policies in force, with their sessions, and how far the sessions follow",
@@ -31,14 +36,14 @@ func (a *api) policies() {
 	}, policyHistory)
 	register(a, operation{
 		scope: admins, method: post, path: "/v1/policies", id: "apply-policy", summary: "Put a policy file in force, or show what that changes",
-		more: func(op *huma.Operation) {
-			op.SkipValidateBody = true // which may be YAML
-			op.RequestBody = &huma.RequestBody{
-				Required: true, Description: "A policy file, as YAML or JSON.",
-				Content: map[string]*huma.MediaType{"application/yaml": {}, "application/json": {Schema: &huma.Schema{Type: huma.TypeObject}}},
-			}
-		},
+		more: file(&huma.RequestBody{Description: "A policy file, as YAML or JSON."}),
 	}, applyPolicy)
+	tried := &huma.RequestBody{Description: "A policy file, as YAML or JSON; without one, each session's own policy counts."}
+	register(a, operation{
+		scope: operates, method: post, path: "/v1/policies/test", id: "test-policy", more: file(tried),
+		summary: "Plan runs on sessions under a policy file, and make none",
+	}, tryPolicy)
+	tried.Required = false // which is that of all raw bodies
 	register(a, operation{
 		scope: admins, method: post, path: "/v1/policies/{policy}/rollback", id: "rollback-policy",
 		summary: "Put an earlier version of a policy in force again, or show what that changes",
@@ -106,45 +111,57 @@ type applyPolicyIn struct {
 }
 
 func applyPolicy(ctx context.Context, c *caller, in *applyPolicyIn) (*body[policies.Changes], error) {
-	o := c.server.o
-	registry := o.Registry.With(summary.New(summary.Options{}))
-	files, err := policies.Read(ctx, c.all(), o.Config, registry, policies.Source{Path: "body", Raw: in.RawBody})
+	files, err := c.policyFile(ctx, in.RawBody)
 	if err != nil {
-		return nil, faulty(err)
+		return nil, err
 	}
-	steps, _, err := policies.Applying(ctx, c.all(), o.Config, files)
+	steps, _, err := policies.Applying(ctx, c.all(), c.server.o.Config, files)
 	return c.change(ctx, in.only(), steps, err)
 }
 
-// faulty returns the problem of a policy file with faults.
-func faulty(err error) error {
-	p := invalid("body", "%s", err)
-	for _, fault := range flat(err) {
-		f := Fault{Field: "body", Detail: fault.Error()}
-		if s, ok := errors.AsType[*config.SettingError](fault); ok {
-			f = Fault{Field: "body." + s.Key, Detail: s.Error()}
+// policyFile reads a policy file.
+func (c *caller) policyFile(ctx context.Context, raw []byte) ([]policies.File, error) {
+	registry := c.server.o.Registry.With(summary.New(summary.Options{}))
+	files, err := policies.Read(ctx, c.all(), c.server.o.Config, registry, policies.Source{Path: "body", Raw: raw})
+	if err != nil {
+		p := invalid("body", "%s", err)
+		for _, f := range policies.Faults(err) {
+			p.Errors = append(p.Errors, Fault{Field: strings.TrimSuffix("body."+f.Key, "."), Detail: f.Text})
 		}
-		p.Errors = append(p.Errors, f)
+		return nil, p.first()
 	}
-	if len(p.Errors) > 0 {
-		p.Field, p.Detail = p.Errors[0].Field, p.Errors[0].Detail
-	}
-	if len(p.Errors) < 2 {
-		p.Errors = nil
-	}
-	return p
+	return files, nil
 }
 
-// flat returns the errors that errors.Join has joined.
-func flat(err error) (out []error) {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // one that wraps errors is not joined
-	if !ok {
-		return []error{err}
+type tryPolicyIn struct {
+	Session []string `query:"session,explode" maxItems:"100" doc:"Plan on these sessions, each given so."`
+	Sample  int      `query:"sample" minimum:"1" maximum:"100" default:"20" doc:"Without session: on so many, chosen at random among those that the file matches."`
+	RawBody []byte
+}
+
+type triedPolicy struct {
+	Sessions []reports.Preview   `json:"sessions"`
+	Totals   reports.TrialTotals `json:"totals" doc:"left counts the sessions that there was no time for, in 30 seconds."`
+}
+
+func tryPolicy(ctx context.Context, c *caller, in *tryPolicyIn) (*body[triedPolicy], error) {
+	out := triedPolicy{Sessions: []reports.Preview{}}
+	t := reports.Trial{
+		Config: c.server.o.Config, Registry: c.server.o.Registry, Tenant: c.tenant, Sessions: in.Session, Sample: in.Sample,
+		Within: config.MaxWait, Each: func(p reports.Preview) { out.Sessions = append(out.Sessions, p) },
 	}
-	for _, e := range joined.Unwrap() {
-		out = append(out, flat(e)...)
+	if len(in.RawBody) > 0 {
+		files, err := c.policyFile(ctx, in.RawBody)
+		if err != nil {
+			return nil, err
+		}
+		t.File = &files[0].PolicyFile
 	}
-	return out
+	err := c.server.compacts(func() (err error) {
+		out.Totals, err = t.Run(ctx, c.store)
+		return err
+	})
+	return answer(out, err)
 }
 
 type rollbackPolicyIn struct {
@@ -179,9 +196,6 @@ func assignPolicy(ctx context.Context, c *caller, in *assignPolicyIn) (*body[sto
 	st, k := c.of(in.Session)
 	if err := st.SetPolicy(ctx, k, in.Policy); err != nil {
 		return nil, fmt.Errorf("assign policy: %w", err)
-	}
-	if err := st.Admin.NoteAction(ctx, c.by(), "policy.assign", k.Tenant, k.Session, in.Policy); err != nil {
-		return nil, err
 	}
 	return answer(st.Session(ctx, k))
 }

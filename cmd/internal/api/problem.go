@@ -59,6 +59,17 @@ func invalid(field, detail string, args ...any) *Problem {
 	return p
 }
 
+// first returns the problem with the field and the text of the first of its faults, and these if there are several.
+func (p *Problem) first() *Problem {
+	if len(p.Errors) > 0 {
+		p.Field, p.Detail = p.Errors[0].Field, p.Errors[0].Detail
+	}
+	if len(p.Errors) < 2 {
+		p.Errors = nil
+	}
+	return p
+}
+
 // with returns the problem with a header of its answer.
 func (p *Problem) with(header, value string) *Problem {
 	p.header = http.Header{header: {value}}
@@ -152,14 +163,8 @@ func init() {
 			}
 			p.Errors = append(p.Errors, fault)
 		}
-		if len(p.Errors) > 0 {
-			p.Field, p.Detail = p.Errors[0].Field, p.Errors[0].Detail
-			if p.Field != "" {
-				p.Detail = p.Field + ": " + p.Detail
-			}
-		}
-		if len(p.Errors) < 2 {
-			p.Errors = nil
+		if p = p.first(); p.Field != "" {
+			p.Detail = p.Field + ": " + p.Detail
 		}
 		return p
 	}

@@ -16,6 +16,9 @@ func TestWhatApplicationsReport(t *testing.T) {
 	s.do(t, key, http.MethodPost, at("s", "/pins/m9"), nil).want(t, 404, `"code":"not_found"`)
 	s.do(t, key, http.MethodDelete, at("s", "/pins/m2"), nil).want(t, 204)
 	s.do(t, key, http.MethodDelete, at("s", "/pins/m2"), nil).want(t, 404)
+	s.do(t, key, http.MethodPatch, at("s", ""), map[string]any{"model": "gpt-5", "labels": map[string]string{"team": "a"}}).want(t, 200)
+	s.do(t, s.key(t, "admin", "ours"), http.MethodGet, "/v1/audit", nil).want(t, 200, `"by":"key:append-4"`,
+		`"action":"message.pin","tenant":"ours","session":"s","object":"m2"`, `"action":"message.unpin"`, `"action":"session.model"`, `"action":"session.labels"`)
 
 	s.do(t, key, http.MethodPost, at("s", "/usage"), map[string]any{"prompt_tokens": 900}).want(t, 200, `{"counted":true}`)
 	s.do(t, key, http.MethodPost, at("s", "/usage"), map[string]any{

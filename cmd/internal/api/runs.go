@@ -46,9 +46,11 @@ type listRunsIn struct {
 	Status  string `query:"status" enum:"queued,running,applied,skipped,failed" doc:"Only runs with this status."`
 	Outcome string `query:"outcome" doc:"Only runs with this outcome."`
 	Sweep   int64  `query:"sweep" minimum:"1" doc:"Only runs of this sweep."`
-	After   string `query:"after" doc:"next of the page before, which is the number of a run: older ones follow."`
+	After   string `query:"after" doc:"next of the page before, the number of a run: older ones follow."`
 }
 
+// listRuns answers a page, which has fewer rows than its limit, or none, where it has looked at as many
+// runs as it may.
 func listRuns(ctx context.Context, c *caller, in *listRunsIn) (*body[list[reports.Run]], error) {
 	limit, before, err := in.numbered(c, in.After)
 	if err != nil {
@@ -62,13 +64,10 @@ func listRuns(ctx context.Context, c *caller, in *listRunsIn) (*body[list[report
 			return nil, err
 		}
 	}
-	rows, err := st.Operator.Runs(ctx, f)
-	runs, next := make([]reports.Run, len(rows)), int64(0)
+	rows, next, err := st.Reader.RunsPage(ctx, f)
+	runs := make([]reports.Run, len(rows))
 	for i, r := range rows {
 		runs[i] = reports.NewRun(r)
-	}
-	if len(rows) == limit && limit > 0 {
-		next = rows[limit-1].ID
 	}
 	return page(runs, next, err)
 }
@@ -84,7 +83,7 @@ func (in *RunPath) find(ctx context.Context, c *caller) (*store.Store, store.Run
 	if err == nil && !c.reaches(row.Tenant) {
 		err = fmt.Errorf("run %d: %w", in.Run, store.ErrNotFound)
 	}
-	return c.server.bound(row.Tenant), row, err
+	return c.bound(row.Tenant), row, err
 }
 
 // reaches reports whether a row of a tenant is one for the caller, also without row-level security.
@@ -191,6 +190,6 @@ func listSources(ctx context.Context, c *caller, in *listSourcesIn) (*body[list[
 			next = int64(seqs[limit-1])
 		}
 	}
-	msgs, err := c.server.bound(row.Key.Tenant).Among(ctx, row.Key, chat.RangesOf(seqs...))
+	msgs, err := c.bound(row.Key.Tenant).Among(ctx, row.Key, chat.RangesOf(seqs...))
 	return page(store.MessageRows(msgs), next, err)
 }

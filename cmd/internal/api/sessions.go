@@ -140,17 +140,11 @@ type changeSessionIn struct {
 
 func changeSession(ctx context.Context, c *caller, in *changeSessionIn) (*body[SessionState], error) {
 	st, k := c.of(in.Session)
-	policy := in.Body.Policy
-	if policy != nil && !c.may(operates) {
+	if in.Body.Policy != nil && !c.may(operates) {
 		return nil, forbidden(operates, c.key.Scope)
 	}
 	if err := st.Configure(ctx, k, in.Body); err != nil {
 		return nil, err
-	}
-	if policy != nil {
-		if err := st.Admin.NoteAction(ctx, c.by(), "policy.assign", k.Tenant, k.Session, *policy); err != nil {
-			return nil, err
-		}
 	}
 	return sessionState(ctx, c, st, k)
 }
@@ -285,11 +279,11 @@ func (in *compactSessionIn) options(
 			given.Pipeline = append(given.Pipeline, policy.Step(s))
 		}
 		if faults := strategies.CheckSteps(c.server.o.Registry, given); len(faults) > 0 {
-			p := invalid("body.pipeline", "%s", faults[0].Error())
+			p := invalid("body.pipeline", "")
 			for _, fault := range faults {
 				p.Errors = append(p.Errors, Fault{Field: p.Field, Detail: fault.Error()})
 			}
-			return o, false, p
+			return o, false, p.first()
 		}
 	}
 	if b.Summary != nil {

@@ -91,7 +91,9 @@ func (e *Env) Open(ctx context.Context) (*store.Store, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, fmt.Errorf("no answer within %s", openTimeout))
 	defer cancel()
-	if e.store, err = store.Open(ctx, StoreConfig(c)); err == nil {
+	sc := StoreConfig(c)
+	sc.By = e.by()
+	if e.store, err = store.Open(ctx, sc); err == nil {
 		e.warnOfTenant(ctx)
 	}
 	return e.store, err

@@ -230,7 +230,7 @@ func TestPoliciesAreTestedWithoutARun(t *testing.T) {
 	golden(t, "policy_test", out)
 	type result struct {
 		Sessions []reports.Preview
-		Totals   previewTotalsJSON
+		Totals   reports.TrialTotals
 	}
 	r := decode[result](t, invoke(t, db, "policy", "test", "--sample=9", "--file", path, "--json").want(t, 0))
 	if r.Totals.Sessions != 3 || r.Totals.TokensAfter >= r.Totals.TokensBefore || len(r.Sessions) != 3 || r.Sessions[0].Policy != "support" || r.Totals.Calls != 0 {

@@ -8,12 +8,9 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
-	"github.com/sessionstore/compactor/cmd/internal/policies"
 	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/worker"
 )
 
@@ -30,73 +27,34 @@ func (c *policyTestCmd) Validate() error {
 	return nil
 }
 
-// previewTotalsJSON sums up sessions.
-type previewTotalsJSON struct {
-	Sessions     int            `json:"sessions"`
-	Outcomes     map[string]int `json:"outcomes"`
-	TargetMet    int            `json:"target_met"`
-	TokensBefore chat.Tokens    `json:"tokens_before"`
-	TokensAfter  chat.Tokens    `json:"tokens_after"`
-	reports.ModelCalls
-}
-
-func (t *previewTotalsJSON) add(p reports.Preview) {
-	t.Sessions++
-	t.Outcomes[p.Outcome]++
-	if p.TargetMet {
-		t.TargetMet++
-	}
-	t.TokensBefore, t.TokensAfter = t.TokensBefore+p.TokensBefore, t.TokensAfter+p.TokensAfter
-	if p.Calls.Name != "" {
-		t.Name = p.Calls.Name
-	}
-	t.Calls, t.Input, t.Output, t.Cost = t.Calls+p.Calls.Calls, t.Input+p.Calls.Input, t.Output+p.Calls.Output, t.Cost+p.Calls.Cost
-}
-
 func (c *policyTestCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	var file *config.PolicyFile
+	t := reports.Trial{Config: cfg, Registry: e.Registry, Tenant: e.flags["tenant"], Sessions: c.Sessions, Sample: c.Sample}
 	if c.File != "" {
 		files, err := e.policyFiles(ctx, st, cfg, []string{c.File})
 		if err != nil {
 			return err
 		}
-		file = &files[0].PolicyFile
-		file.Policy.ModelTable = cfg.Models.Version()
-		if tenant := file.Match["tenant"]; tenant != "" && e.flags["tenant"] == "" {
-			cfg.Tenant = tenant
-		}
+		t.File = &files[0].PolicyFile
 	}
-	switch v, err := (policies.Ref{Name: policy.DefaultName}).Load(ctx, st); {
-	case errors.Is(err, store.ErrNotFound): // no scheduler has saved its configuration yet
-	case err != nil:
-		return err
-	default:
-		if p, err := policy.ReadSpec(v.Spec); err == nil {
-			cfg.Policy = p
-		}
-	}
-	names, err := c.sessions(ctx, st, cfg, file)
-	if err != nil {
-		return err
-	}
-	totals := previewTotalsJSON{Outcomes: map[string]int{}}
 	shown := []reports.Preview{}
 	var progress *term.Progress
-	if c.Sample > 0 {
-		progress = e.Err.Progress("planning, sessions", int64(len(names)))
-	}
-	for _, name := range names {
-		p, err := preview(ctx, e, st, cfg, name, file)
-		if err != nil {
-			return err
+	t.Begin = func(sessions int) {
+		if c.Sample > 0 {
+			progress = e.Err.Progress("planning, sessions", int64(sessions))
 		}
-		totals.add(p)
+	}
+	t.Each = func(p reports.Preview) {
+		e.noteUnknown(cfg, p.Model)
 		if e.JSON || c.Sample == 0 || len(shown) < maxShown {
 			shown = append(shown, p)
 		}
 		if progress != nil {
 			progress.Add(1)
 		}
+	}
+	totals, err := t.Run(ctx, st)
+	if err != nil {
+		return err
 	}
 	if progress != nil {
 		progress.Done("")
@@ -106,7 +64,7 @@ func (c *policyTestCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 		case len(shown) == 0:
 			e.note("no sessions")
 		case c.Sample > 0:
-			totals.print(e, shown)
+			printTrial(e, totals, shown)
 		default:
 			for i, p := range shown {
 				if i > 0 {
@@ -116,50 +74,6 @@ func (c *policyTestCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 			}
 		}
 	})
-}
-
-// sessions returns the names of the sessions to plan on.
-func (c *policyTestCmd) sessions(ctx context.Context, st *store.Store, cfg config.Config, file *config.PolicyFile) ([]string, error) {
-	if c.Sample == 0 {
-		return c.Sessions, nil
-	}
-	labels := map[string]string{}
-	most := c.Sample
-	if file != nil {
-		for key, value := range file.Match {
-			if key != "tenant" && key != "model" {
-				labels[key] = value
-			}
-		}
-		most *= 20 // of which the model may rule out most
-	}
-	rows, err := st.Operator.Sample(ctx, cfg.Tenant, labels, most)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, r := range rows {
-		if len(names) < c.Sample && (file == nil || file.Match.Fits(policy.Subject{Tenant: cfg.Tenant, Model: r.Model, Labels: r.Labels})) {
-			names = append(names, r.Session)
-		}
-	}
-	return names, nil
-}
-
-// preview plans on a session.
-func preview(ctx context.Context, e *Env, st *store.Store, cfg config.Config, session string, file *config.PolicyFile) (reports.Preview, error) {
-	p := reports.Planning{Config: cfg, Registry: e.Registry}
-	if file != nil {
-		p.Other = &file.Policy
-	}
-	out, err := p.Preview(ctx, st, key(cfg, session))
-	if file != nil {
-		out.Policy, out.Version = file.Name, 0
-	}
-	if err == nil {
-		e.noteUnknown(cfg, out.Model)
-	}
-	return out, err
 }
 
 // printPreview writes a session for people.
@@ -202,8 +116,8 @@ func callsText(c reports.ModelCalls) string {
 // maxShown is the number of sessions of a sample that are shown.
 const maxShown = 20
 
-// print writes a sample for people: some of its sessions, and the sum.
-func (t previewTotalsJSON) print(e *Env, shown []reports.Preview) {
+// printTrial writes a sample for people: some of its sessions, and the sum.
+func printTrial(e *Env, t reports.TrialTotals, shown []reports.Preview) {
 	columns[reports.Preview]{
 		{"session", term.Text("SESSION"), nil},
 		{"policy", term.Text("POLICY"), func(p reports.Preview) any { return store.PolicyName(p.Policy, p.Version) }},

@@ -55,24 +55,45 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 			return err
 		}
 	}
-	rows, err := st.Operator.Runs(ctx, f)
-	if err != nil {
-		return err
+	rows, next, err := st.Reader.RunsPage(ctx, f)
+	for n := 1; err == nil && next > 0 && len(rows) < c.Limit && n < mostRunPages; n++ {
+		var more []store.RunRow
+		f.Before, f.Limit = next, c.Limit-len(rows)
+		more, next, err = st.Reader.RunsPage(ctx, f)
+		rows = append(rows, more...)
 	}
-	if len(rows) == 0 && !e.JSON {
+	switch {
+	case err != nil:
+		return err
+	case len(rows) == 0 && next > 0 && !e.JSON:
+		e.note("none of the runs from %d on; to look at older ones: --before %d", next, next)
+		return nil
+	case len(rows) == 0 && !e.JSON:
 		return c.noteNone(ctx, e, st)
 	}
 	runs := make([]reports.Run, len(rows))
 	for i, r := range rows {
 		runs[i] = reports.NewRun(r)
 	}
-	called := slices.ContainsFunc(rows, func(r store.RunRow) bool { return r.Calls > 0 })
-	err = list(e, "runs", runs, "", runColumns(e).without(called, "cost_micros", "model_calls", "model"))
-	if err == nil && !e.JSON && len(rows) == c.Limit {
-		e.note("there may be more: --before %d", rows[len(rows)-1].ID)
+	if e.JSON {
+		return e.json(struct {
+			Runs []reports.Run `json:"runs"`
+			Next store.RunID   `json:"next,omitempty"`
+		}{runs, next})
 	}
-	return err
+	called := slices.ContainsFunc(rows, func(r store.RunRow) bool { return r.Calls > 0 })
+	runColumns(e).without(called, "cost_micros", "model_calls", "model").write(e, runs)
+	if next > 0 {
+		e.note("there may be more: --before %d", next)
+	}
+	return nil
 }
+
+// A command looks at so many pages of runs, each of a bounded number of them, and names so many outcomes.
+const (
+	mostRunPages = 50
+	latestRuns   = 100_000
+)
 
 func runColumns(e *Env) columns[reports.Run] {
 	sizes := func(r reports.Run, before, after int64) string {
@@ -111,12 +132,12 @@ func runColumns(e *Env) columns[reports.Run] {
 	}
 }
 
-// noteNone says that there are no runs and, if no run of the ledger has the wanted outcome, which
-// outcomes there are. There is no list to check it against: strategies have codes of their own.
+// noteNone says that there are no runs and, if none of the latest has the wanted outcome, which
+// outcomes these have. There is no list to check it against: strategies have codes of their own.
 func (c *runsCmd) noteNone(ctx context.Context, e *Env, st *store.Store) error {
 	var known []string
 	if c.Outcome != "" {
-		rows, err := st.Operator.Outcomes(ctx, 0)
+		rows, err := st.Operator.Outcomes(ctx, -latestRuns)
 		if err != nil {
 			return err
 		}
@@ -130,7 +151,7 @@ func (c *runsCmd) noteNone(ctx context.Context, e *Env, st *store.Store) error {
 		e.note("no runs")
 		return nil
 	}
-	e.note("no run has ended with %s; the outcomes so far are: %s", c.Outcome, cmp.Or(strings.Join(known, ", "), "none"))
+	e.note("no run has ended with %s; the outcomes of the latest runs are: %s", c.Outcome, cmp.Or(strings.Join(known, ", "), "none"))
 	return nil
 }
 

@@ -95,6 +95,23 @@ func Read(ctx context.Context, st *store.Store, cfg config.Config, registry *pla
 	return files, nil
 }
 
+// Fault is something that is wrong with policy files: of a setting, or with an empty Key of a file.
+type Fault struct{ Key, Text string }
+
+// Faults returns what the error of Read lists.
+func Faults(err error) (out []Fault) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // one that wraps errors is not joined
+		for _, e := range joined.Unwrap() {
+			out = append(out, Faults(e)...)
+		}
+		return out
+	}
+	if s, ok := errors.AsType[*config.SettingError](err); ok {
+		return []Fault{{s.Key, s.Error()}}
+	}
+	return []Fault{{"", err.Error()}}
+}
+
 // bases finds the bases of policies, among files that are applied together and the policies in force.
 type bases struct {
 	ctx      context.Context //nolint:containedctx // of one command
