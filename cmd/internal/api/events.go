@@ -22,7 +22,6 @@ const (
 	// feedOverlap is how far back events are read again: no transaction that ends a run takes longer.
 	feedOverlap = 10 * time.Second
 	heartbeat   = 15 * time.Second
-	eventPage   = 500
 	// maxBehind is how many events a client may be behind; then its stream ends, and it continues by
 	// Last-Event-ID, which reaches back for maxBack.
 	maxBehind = 256
@@ -125,7 +124,7 @@ func (f *feeds) read(ctx context.Context, t *feed, tenant string) {
 			if from.IsZero() {
 				from = now
 			}
-			err = eachEvent(ctx, f.server.bound(tenant), tenant, from.Add(-feedOverlap), func(e store.Event) error {
+			err = f.server.bound(tenant).Reader.EachEvent(ctx, tenant, from.Add(-feedOverlap), func(e store.Event) error {
 				if name := e.Name(); sent[name].IsZero() {
 					if sent[name] = e.At; !first {
 						f.send(t, e)
@@ -172,26 +171,6 @@ func (f *feeds) send(t *feed, e store.Event) {
 			close(events)
 			delete(t.streams, events)
 		}
-	}
-}
-
-// eachEvent calls f with the events of a tenant after a time.
-func eachEvent(ctx context.Context, st *store.Store, tenant string, after time.Time, f func(store.Event) error) error {
-	last := store.Event{At: after}
-	for {
-		page, err := st.Reader.Events(ctx, tenant, last, eventPage)
-		if err != nil {
-			return err
-		}
-		for _, e := range page {
-			if err := f(e); err != nil {
-				return err
-			}
-		}
-		if len(page) < eventPage {
-			return nil
-		}
-		last = page[len(page)-1]
 	}
 }
 
@@ -259,7 +238,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, c *caller)
 		return nil //nolint:nilerr // the client is gone
 	}
 	if last != "" {
-		if err := eachEvent(r.Context(), c.store, c.tenant, after, out.event); err != nil {
+		if err := c.store.Reader.EachEvent(r.Context(), c.tenant, after, out.event); err != nil {
 			failed(r.Context(), err)
 			return nil
 		}
