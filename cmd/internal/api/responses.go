@@ -101,7 +101,7 @@ func refuse(param, code, detail string, args ...any) *Problem {
 func compactResponse(w http.ResponseWriter, r *http.Request, c *caller) error {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
-		return err
+		return huma.NewError(http.StatusInternalServerError, "cannot read request body", err) // as the framework says
 	}
 	form := cmp.Or(r.Header.Get(outputHeader), c.key.Output, store.OutputMessages)
 	if form != store.OutputMessages && form != store.OutputItem {
