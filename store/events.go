@@ -26,11 +26,34 @@ type Event struct {
 // Name identifies an event, and orders those of one time.
 func (e Event) Name() string { return fmt.Sprintf("%d-%s-%d", e.At.UnixMicro(), e.Kind, e.ID) }
 
-// Events returns the events of a tenant, or of all for an empty one, after one of them, or after its
-// time if it has no kind, the oldest first.
+// eventPage is the number of events that are read at once.
+const eventPage = 500
+
+// EachEvent calls f with the events of a tenant, or of all for an empty one, after a time, the oldest
+// first, until it returns an error.
 // Transactions that began earlier and commit later add events before those that were read: readers
 // that must miss none read the last seconds again.
-func (s Reader) Events(ctx context.Context, tenant string, after Event, limit int) ([]Event, error) {
+func (s Reader) EachEvent(ctx context.Context, tenant string, after time.Time, f func(Event) error) error {
+	last := Event{At: after}
+	for {
+		page, err := s.events(ctx, tenant, last, eventPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			if err := f(e); err != nil {
+				return err
+			}
+		}
+		if len(page) < eventPage {
+			return nil
+		}
+		last = page[len(page)-1]
+	}
+}
+
+// events returns a page of events after one of them, or after its time if it has no kind.
+func (s Reader) events(ctx context.Context, tenant string, after Event, limit int) ([]Event, error) {
 	const query = `
 		SELECT * FROM (
 			SELECT r.ended_at, 'run', r.id, s.tenant, s.id AS session, r.trigger, r.status, coalesce(r.outcome, ''), coalesce(r.revision, 0),

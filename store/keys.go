@@ -2,6 +2,9 @@ package store
 
 import (
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -124,7 +127,19 @@ func (s Admin) HasKeys(ctx context.Context) (bool, error) {
 	return queryRow(ctx, s.Store, "keys", pgx.RowTo[bool], query)
 }
 
-// ItemSecret returns the secret under which the installation seals items that clients keep.
-func (s Worker) ItemSecret(ctx context.Context) ([]byte, error) {
-	return queryRow(ctx, s.Store, "secret of items", pgx.RowTo[[]byte], `SELECT compactor.item_secret()`)
+// ItemCipher returns the cipher of the items of a tenant that clients keep. It is the same in all processes of the installation.
+func (s Worker) ItemCipher(ctx context.Context, tenant string) (cipher.AEAD, error) {
+	secret, err := queryRow(ctx, s.Store, "secret of items", pgx.RowTo[[]byte], `SELECT compactor.item_secret()`)
+	if err != nil {
+		return nil, err
+	}
+	key, err := hkdf.Key(sha256.New, secret, nil, "compaction item of tenant "+tenant, 32)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
 }

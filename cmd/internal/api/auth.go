@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"hash/maphash"
 	"net"
 	"net/http"
 	"net/netip"
@@ -23,6 +24,7 @@ var scopes = []string{store.ScopeRead, store.ScopeAppend, store.ScopeOperate, st
 
 // caller is who a request comes from.
 type caller struct {
+	secret string       // of the key
 	key    store.APIKey // zero without keys
 	tenant string       // that the request is bound to; "" for all
 	store  *store.Store // bound to the tenant
@@ -62,15 +64,16 @@ const (
 	keyTTL = 5 * time.Second
 	// maxCached bounds the keys in memory.
 	maxCached = 10_000
-	// failuresPerSecond bounds the wrong keys that are looked up.
-	failuresPerSecond = 200
+	// failuresPerSecond bounds the wrong keys of an address that are looked up, after failuresAtOnce.
+	failuresPerSecond, failuresAtOnce = 20, 200
 )
 
 // keys looks keys up and limits their requests. Safe for concurrent use.
 type keys struct {
 	store    *store.Store
 	perKey   rate.Limit
-	failures *rate.Limiter
+	failures [1024]*rate.Limiter // by the hash of an address, so that any number of them needs no more memory
+	seed     maphash.Seed
 
 	mu      sync.Mutex
 	known   map[[sha256.Size]byte]*knownKey
@@ -85,10 +88,13 @@ type knownKey struct {
 }
 
 func newKeys(st *store.Store, perSecond float64) *keys {
-	return &keys{
-		store: st, perKey: rate.Limit(perSecond), failures: rate.NewLimiter(failuresPerSecond, failuresPerSecond),
-		known: map[[sha256.Size]byte]*knownKey{}, limits: map[int64]*rate.Limiter{},
+	k := &keys{
+		store: st, perKey: rate.Limit(perSecond), seed: maphash.MakeSeed(), known: map[[sha256.Size]byte]*knownKey{}, limits: map[int64]*rate.Limiter{},
 	}
+	for i := range k.failures {
+		k.failures[i] = rate.NewLimiter(failuresPerSecond, failuresAtOnce)
+	}
+	return k
 }
 
 // open reports whether requests need no key, as there never was one.
@@ -109,8 +115,24 @@ func (k *keys) open(ctx context.Context) (bool, error) {
 	return !exist, nil
 }
 
-// find returns the key that a secret is.
-func (k *keys) find(ctx context.Context, secret string) (store.APIKey, error) {
+// failuresOf returns the limiter of the wrong keys from the address of a connection. Headers that name another one are not believed.
+func (k *keys) failuresOf(remote string) *rate.Limiter {
+	peer, _ := netip.ParseAddrPort(remote)
+	address := peer.Addr().Unmap()
+	network, _ := address.Prefix(min(64, address.BitLen())) // who has one address of IPv6 has all of these
+	return k.failures[maphash.Comparable(k.seed, network)%uint64(len(k.failures))]
+}
+
+// find returns the key that a secret from an address is, a zero one for none as long as there are no keys.
+func (k *keys) find(ctx context.Context, secret, remote string) (store.APIKey, error) {
+	if secret == "" {
+		open, err := k.open(ctx)
+		if err == nil && !open {
+			err = problem(http.StatusUnauthorized, "no_key", "give a key: Authorization: Bearer cpk_… (`compactor key create` makes one)").
+				with("WWW-Authenticate", "Bearer")
+		}
+		return store.APIKey{}, err
+	}
 	hash := sha256.Sum256([]byte(secret))
 	k.mu.Lock()
 	known := k.known[hash]
@@ -118,13 +140,14 @@ func (k *keys) find(ctx context.Context, secret string) (store.APIKey, error) {
 	if known != nil && time.Since(known.at) < keyTTL && (known.key.ExpiresAt == nil || time.Now().Before(*known.key.ExpiresAt)) {
 		return known.key, nil
 	}
-	if known == nil && k.failures.Tokens() < 1 {
-		return store.APIKey{}, problem(http.StatusTooManyRequests, "rate_limited", "too many requests with unknown keys").
+	failures := k.failuresOf(remote)
+	if known == nil && failures.Tokens() < 1 {
+		return store.APIKey{}, problem(http.StatusTooManyRequests, "rate_limited", "too many requests with unknown keys from this address").
 			with("Retry-After", "1")
 	}
 	key, err := k.store.Admin.UseKey(ctx, secret)
 	if errors.Is(err, store.ErrNotFound) {
-		k.failures.Allow()
+		failures.Allow()
 		err = problem(http.StatusUnauthorized, "invalid_key", "the key is unknown, revoked or expired").with("WWW-Authenticate", "Bearer")
 	}
 	k.mu.Lock()
@@ -160,26 +183,13 @@ func (k *keys) allow(id int64) time.Duration {
 
 // authenticate returns the caller of a request.
 func (s *Server) authenticate(r *http.Request) (*caller, error) {
-	c := &caller{server: s}
-	secret := cmp.Or(bearer(r.Header.Get("Authorization")), r.Header.Get("X-Api-Key"))
-	if secret == "" {
-		open, err := s.keys.open(r.Context())
-		switch {
-		case err != nil:
-			return nil, err
-		case !open || !s.loopback:
-			return nil, problem(http.StatusUnauthorized, "no_key",
-				"give a key: Authorization: Bearer cpk_… (`compactor key create` makes one)").
-				with("WWW-Authenticate", "Bearer")
-		case !isLocal(r.Host): // a page whose name leads here
-			return nil, problem(http.StatusForbidden, "foreign_host", "without keys, the host of a request is 127.0.0.1 or localhost")
-		}
-	} else {
-		key, err := s.keys.find(r.Context(), secret)
-		if err != nil {
-			return nil, err
-		}
-		c.key = key
+	c := &caller{server: s, secret: cmp.Or(bearer(r.Header.Get("Authorization")), r.Header.Get("X-Api-Key"))}
+	var err error
+	if c.key, err = s.keys.find(r.Context(), c.secret, r.RemoteAddr); err != nil {
+		return nil, err
+	}
+	if c.key.ID == 0 && (!s.loopback || !isLocal(r.Host)) { // a page whose name leads here
+		return nil, problem(http.StatusForbidden, "foreign_host", "without keys, the host of a request is 127.0.0.1 or localhost")
 	}
 	if wait := s.keys.allow(c.key.ID); wait > 0 {
 		return nil, problem(http.StatusTooManyRequests, "rate_limited",

@@ -22,7 +22,6 @@ const (
 	// feedOverlap is how far back events are read again: no transaction that ends a run takes longer.
 	feedOverlap = 10 * time.Second
 	heartbeat   = 15 * time.Second
-	eventPage   = 500
 	// maxBehind is how many events a client may be behind; then its stream ends, and it continues by
 	// Last-Event-ID, which reaches back for maxBack.
 	maxBehind = 256
@@ -43,12 +42,12 @@ type feed struct {
 	stop    context.CancelFunc
 	ready   chan struct{} // closed once the events up to now are known, which it does not send
 	wake    chan struct{}
-	streams map[chan store.Event]bool
+	streams map[chan *store.Event]string // with the secrets of their keys
 }
 
 // subscribe returns a channel of the events of a tenant from now on, and ends that. The channel is
-// closed when its reader is too far behind.
-func (f *feeds) subscribe(ctx context.Context, tenant string) (events chan store.Event, end func()) {
+// closed when its reader is too far behind, or the key of the secret no longer in force.
+func (f *feeds) subscribe(ctx context.Context, tenant, secret string) (events chan *store.Event, end func()) {
 	f.mu.Lock()
 	if f.of == nil {
 		f.of = map[string]*feed{}
@@ -56,7 +55,7 @@ func (f *feeds) subscribe(ctx context.Context, tenant string) (events chan store
 	t := f.of[tenant]
 	if t == nil {
 		own, stop := context.WithCancel(context.WithoutCancel(ctx))
-		t = &feed{stop: stop, ready: make(chan struct{}), wake: make(chan struct{}, 1), streams: map[chan store.Event]bool{}}
+		t = &feed{stop: stop, ready: make(chan struct{}), wake: make(chan struct{}, 1), streams: map[chan *store.Event]string{}}
 		f.of[tenant] = t
 		go f.read(own, t, tenant)
 		if !f.listening {
@@ -64,8 +63,8 @@ func (f *feeds) subscribe(ctx context.Context, tenant string) (events chan store
 			go f.listen(context.WithoutCancel(ctx))
 		}
 	}
-	events = make(chan store.Event, maxBehind)
-	t.streams[events] = true
+	events = make(chan *store.Event, maxBehind)
+	t.streams[events] = secret
 	f.mu.Unlock()
 	select {
 	case <-t.ready:
@@ -120,15 +119,16 @@ func (f *feeds) read(ctx context.Context, t *feed, tenant string) {
 	sent := map[string]time.Time{}
 	var from time.Time // by the clock of the database; a stream that needs earlier ones reads them itself
 	for first := true; ; first = false {
+		f.dismiss(ctx, t)
 		now, err := f.server.o.Store.Reader.Now(ctx)
 		if err == nil {
 			if from.IsZero() {
 				from = now
 			}
-			err = eachEvent(ctx, f.server.bound(tenant), tenant, from.Add(-feedOverlap), func(e store.Event) error {
+			err = f.server.bound(tenant).Reader.EachEvent(ctx, tenant, from.Add(-feedOverlap), func(e store.Event) error {
 				if name := e.Name(); sent[name].IsZero() {
 					if sent[name] = e.At; !first {
-						f.send(t, e)
+						f.send(t, &e)
 					}
 				}
 				return nil
@@ -161,8 +161,30 @@ func (f *feeds) read(ctx context.Context, t *feed, tenant string) {
 	}
 }
 
+// dismiss ends the streams of a feed whose keys are no longer in force.
+func (f *feeds) dismiss(ctx context.Context, t *feed) {
+	over := map[string]bool{}
+	f.mu.Lock()
+	for _, secret := range t.streams {
+		over[secret] = false
+	}
+	f.mu.Unlock()
+	for secret := range over {
+		_, err := f.server.keys.find(ctx, secret, "")
+		over[secret] = problemOf(err).Status == http.StatusUnauthorized
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for events, secret := range t.streams {
+		if over[secret] {
+			close(events)
+			delete(t.streams, events)
+		}
+	}
+}
+
 // send sends an event to the streams of a feed.
-func (f *feeds) send(t *feed, e store.Event) {
+func (f *feeds) send(t *feed, e *store.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for events := range t.streams {
@@ -172,26 +194,6 @@ func (f *feeds) send(t *feed, e store.Event) {
 			close(events)
 			delete(t.streams, events)
 		}
-	}
-}
-
-// eachEvent calls f with the events of a tenant after a time.
-func eachEvent(ctx context.Context, st *store.Store, tenant string, after time.Time, f func(store.Event) error) error {
-	last := store.Event{At: after}
-	for {
-		page, err := st.Reader.Events(ctx, tenant, last, eventPage)
-		if err != nil {
-			return err
-		}
-		for _, e := range page {
-			if err := f(e); err != nil {
-				return err
-			}
-		}
-		if len(page) < eventPage {
-			return nil
-		}
-		last = page[len(page)-1]
 	}
 }
 
@@ -248,7 +250,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, c *caller)
 		p.Field = "header.Last-Event-ID"
 		return p
 	}
-	live, end := s.feeds.subscribe(r.Context(), c.tenant)
+	live, end := s.feeds.subscribe(r.Context(), c.tenant, c.secret)
 	defer end()
 	out := &eventStream{w: w, control: http.NewResponseController(w), sent: map[string]bool{}, recent: now.Add(-2 * feedOverlap)}
 	_ = out.control.SetReadDeadline(time.Time{}) // the server's would end the stream
@@ -259,7 +261,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, c *caller)
 		return nil //nolint:nilerr // the client is gone
 	}
 	if last != "" {
-		if err := eachEvent(r.Context(), c.store, c.tenant, after, out.event); err != nil {
+		if err := c.store.Reader.EachEvent(r.Context(), c.tenant, after, out.event); err != nil {
 			failed(r.Context(), err)
 			return nil
 		}
@@ -272,7 +274,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, c *caller)
 		case <-s.stopping.Done():
 			return nil
 		case e, ok := <-live:
-			if !ok || out.event(e) != nil {
+			if !ok || out.event(*e) != nil {
 				return nil
 			}
 		case <-time.After(heartbeat):

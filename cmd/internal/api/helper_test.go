@@ -171,7 +171,7 @@ func into[T any](t *testing.T, r reply) (v T) {
 }
 
 // do sends a request with a key, "" for none, and headers as pairs, and validates the answer against
-// the document. body is a string, bytes, or a value for JSON; nil for none.
+// the document. body is a string, bytes, a reader, or a value for JSON; nil for none.
 func (s *server) do(t *testing.T, key, method, path string, body any, headers ...string) reply {
 	t.Helper()
 	var in io.Reader
@@ -181,6 +181,8 @@ func (s *server) do(t *testing.T, key, method, path string, body any, headers ..
 		in = strings.NewReader(body)
 	case []byte:
 		in = bytes.NewReader(body)
+	case io.Reader: // in chunks, unless it is of a type that has a length
+		in = body
 	default:
 		raw, err := json.Marshal(body)
 		if err != nil {

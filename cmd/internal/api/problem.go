@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 
@@ -150,6 +151,9 @@ func init() {
 			}
 			if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 				return tooLarge(large.Limit)
+			}
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				return problem(http.StatusRequestTimeout, "timeout", "the body came too slowly (api.read_timeout)")
 			}
 		}
 		if detail == "cannot read request body" { // which the framework takes for its own fault

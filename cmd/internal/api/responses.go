@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -103,14 +101,15 @@ func refuse(param, code, detail string, args ...any) *Problem {
 func compactResponse(w http.ResponseWriter, r *http.Request, c *caller) error {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
-		return err
+		return huma.NewError(http.StatusInternalServerError, "cannot read request body", err) // as the framework says
 	}
 	form := cmp.Or(r.Header.Get(outputHeader), c.key.Output, store.OutputMessages)
 	if form != store.OutputMessages && form != store.OutputItem {
 		return refuse("", "invalid_value", "%s: want %s or %s", outputHeader, store.OutputMessages, store.OutputItem)
 	}
 	ctx := context.WithoutCancel(r.Context()) // an answer that is paid for is stored: clients try again
-	sealed, err := c.sealing(ctx)
+	st, k := c.of("")
+	sealed, err := c.server.o.Store.Worker.ItemCipher(ctx, k.Tenant)
 	if err != nil {
 		return err
 	}
@@ -118,7 +117,6 @@ func compactResponse(w http.ResponseWriter, r *http.Request, c *caller) error {
 	if err != nil {
 		return err
 	}
-	st, k := c.of("")
 	how := worker.Stateless{}
 	if how.Policy, err = c.server.o.Planner.PolicyFor(ctx, st, k.Tenant, s.Model); err != nil {
 		return err
@@ -326,24 +324,6 @@ func answered(item map[string]any) {
 			part["annotations"] = []any{}
 		}
 	}
-}
-
-// sealing returns the cipher of items of the caller's tenant.
-func (c *caller) sealing(ctx context.Context) (cipher.AEAD, error) {
-	secret, err := c.server.o.Store.Worker.ItemSecret(ctx)
-	if err != nil {
-		return nil, err
-	}
-	_, k := c.of("")
-	key, err := hkdf.Key(sha256.New, secret, nil, "compaction item of tenant "+k.Tenant, 32)
-	if err != nil {
-		return nil, err
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, err
-	}
-	return cipher.NewGCMWithRandomNonce(block)
 }
 
 // seal returns the encrypted content of an item.

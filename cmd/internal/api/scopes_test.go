@@ -15,7 +15,10 @@ import (
 )
 
 // described is an operation of the document.
-type described struct{ method, path, scope, summary string }
+type described struct {
+	method, path, scope, summary string
+	body                         any // of withBody
+}
 
 // operations returns the operations of the document, by path and method.
 func (s *server) operations(t *testing.T) (out []described) {
@@ -26,7 +29,7 @@ func (s *server) operations(t *testing.T) (out []described) {
 			if scope == "" {
 				t.Errorf("%s %s has no x-scope", method, path)
 			}
-			out = append(out, described{method, path, scope, op.Summary})
+			out = append(out, described{method: method, path: path, scope: scope, summary: op.Summary})
 		}
 	}
 	slices.SortFunc(out, func(a, b described) int { return strings.Compare(a.path+" "+a.method, b.path+" "+b.method) })
