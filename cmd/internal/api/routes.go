@@ -139,17 +139,19 @@ func register[I, O any](a *api, o operation, handle func(context.Context, *calle
 		o.more(&op)
 	}
 	op.Middlewares = append(op.Middlewares, func(ctx huma.Context, next func(huma.Context)) { // before its parameters are read
+		p := unknownParameter(ctx)
 		if c := callerOf(ctx.Context()); !c.may(o.scope) {
-			r, w := humago.Unwrap(ctx)
-			writeProblem(w, r, forbidden(o.scope, c.key.Scope))
+			p = forbidden(o.scope, c.key.Scope)
+		}
+		if p == nil {
+			next(ctx)
 			return
 		}
-		if p := unknownParameter(ctx); p != nil {
-			r, w := humago.Unwrap(ctx)
-			writeProblem(w, r, p)
-			return
+		if s, ok := ctx.(slashContext); ok {
+			ctx = s.humaContext
 		}
-		next(ctx)
+		r, w := humago.Unwrap(ctx)
+		writeProblem(w, r, p)
 	})
 	huma.Register(a.API, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handle(ctx, callerOf(ctx), in)
