@@ -201,7 +201,7 @@ BEGIN
     IF coalesce(p_model, '') = '' THEN
         RAISE EXCEPTION 'set_model: an empty model is not allowed' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM @schema@.lock_session(p_tenant, p_session, p_model, false);
+    PERFORM @schema@.use_model(@schema@.lock_session(p_tenant, p_session, NULL, false), p_model);
 END $$;
 
 -- The labels of a session from now on, in place of those that it had: an object of strings, such as {"agent": "planner"}.

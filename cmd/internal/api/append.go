@@ -65,9 +65,9 @@ func parseTag(field, tag string) (revision int64, last chat.Seq, err error) {
 type appendIn struct {
 	SessionPath
 	Format  string `query:"format" default:"auto" doc:"auto, chat, responses, anthropic, sharegpt, claude-code, codex or pi."`
-	Model   string `query:"model" doc:"The model of the session from now on; by default that of the document, or the present one."`
+	Model   string `query:"model" doc:"The model of the session from now on, if a message is new; by default that of the document, or the present one."`
 	Key     string `header:"Idempotency-Key" doc:"For messages without ids: the same key appends the same messages once, for ever, and is a conflict with others. An id of its own does that for a message."`
-	IfMatch string `header:"If-Match" doc:"The ETag or revision of the view on which the messages were written. If the view has changed since, they are appended all the same, but their signed reasoning is not in the view: stale and reasoning_excluded say so."`
+	IfMatch string `header:"If-Match" doc:"The ETag or revision of the view on which the messages were written. If the view has changed since, they are appended all the same, but their signed reasoning is not in the view: stale and reasoning_excluded say so. A revision that the session has not had yet is refused."`
 	RawBody []byte
 }
 

@@ -75,9 +75,10 @@ func TestABatchIsAppendedOnceByItsKey(t *testing.T) {
 	key := s.key(t, "append", "ours")
 	const batch = `[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`
 	once := s.do(t, key, http.MethodPost, at("s", "/messages"), batch, "Idempotency-Key", "k1").want(t, 200, `"seqs":[1,2]`)
-	again := s.do(t, key, http.MethodPost, at("s", "/messages"), batch, "Idempotency-Key", "k1")
-	if once.body != again.body {
-		t.Errorf("%s, then %s", once.body, again.body)
+	again := s.do(t, key, http.MethodPost, at("s", "/messages?model=late"), batch, "Idempotency-Key", "k1")
+	row, err := s.st.Session(t.Context(), store.Key{Tenant: "ours", Session: "s"})
+	if once.body != again.body || err != nil || row.Model != "" {
+		t.Errorf("%s, then %s, of model %q, %v", once.body, again.body, row.Model, err)
 	}
 	for _, other := range []string{
 		`[{"role":"user","content":"other"},{"role":"assistant","content":"b"}]`, `[{"role":"user","content":"a"}]`,
@@ -111,6 +112,7 @@ func TestAnAnswerToAnOldViewLosesItsSignedReasoning(t *testing.T) {
 		t.Error(view.body)
 	}
 	s.do(t, key, http.MethodPost, at("s", "/messages"), answer("a3"), "If-Match", `"soon"`).want(t, 422, `"field":"header.If-Match"`)
+	s.do(t, key, http.MethodPost, at("s", "/messages"), answer("a3"), "If-Match", `"2-8"`).want(t, 412, `"code":"stale"`)
 }
 
 // exclude takes messages out of a view as an application does.
