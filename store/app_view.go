@@ -30,19 +30,21 @@ func (s Reader) ViewState(ctx context.Context, k Key) (ViewState, error) {
 type RawView struct {
 	ViewState
 	Messages json.RawMessage
+	// FormatKeys reports that messages may have keys of formats that they were read from: see formats.WithoutKeys.
+	FormatKeys bool
 }
 
 // RawView returns the messages to send to the model without decoding them; with their ids, as
 // ReplaceRaw takes them, if ids is set. ErrNotFound: there is no such session.
 func (s Reader) RawView(ctx context.Context, k Key, ids bool) (RawView, error) {
 	query := `
-		SELECT s.revision, s.last_seq, (SELECT '[' || coalesce(string_agg(v.message::text, ','), '') || ']' FROM compactor.view($1, $2) v)
+		SELECT s.revision, s.last_seq, coalesce(s.format_keys, true), (SELECT '[' || coalesce(string_agg(v.message::text, ','), '') || ']' FROM compactor.view($1, $2) v)
 		FROM compactor.sessions s WHERE s.tenant = $1 AND s.id = $2`
 	if ids {
-		query = `SELECT revision, seen, messages::text FROM compactor.view_with_revision($1, $2)`
+		query = `SELECT revision, seen, true, messages::text FROM compactor.view_with_revision($1, $2)`
 	}
 	return queryRow(ctx, s.Store, fmt.Sprintf("view of session %s", k), func(row pgx.CollectableRow) (v RawView, err error) {
-		return v, row.Scan(&v.Revision, &v.LastSeq, (*[]byte)(&v.Messages))
+		return v, row.Scan(&v.Revision, &v.LastSeq, &v.FormatKeys, (*[]byte)(&v.Messages))
 	}, query, k.tenant(), k.Session)
 }
 
@@ -87,7 +89,8 @@ func (s Reader) WholeView(ctx context.Context, k Key) (v WholeView, err error) {
 }
 
 // Parts returns the view in three parts, each in its order: the summaries of runs, what was said after
-// them, and what else is before that, such as the system prompt and pinned messages.
+// them, with the call that the first of it answers, and what else is before that, such as the system
+// prompt and pinned messages.
 func (v WholeView) Parts() (summaries, kept, tail []Stored) {
 	start, later := len(v.Messages), chat.Open
 	for i := len(v.Messages) - 1; i >= 0; i-- {
@@ -97,6 +100,11 @@ func (v WholeView) Parts() (summaries, kept, tail []Stored) {
 		}
 		if m.Kind == chat.KindSource && m.Seq < later { // what a replace_view put before others has a higher seq
 			start, later = i, m.Seq
+		}
+	}
+	for _, g := range chat.GroupsOf(len(v.Messages), func(i int) *chat.Meta { m := v.Messages[i].Meta(v.Messages[i].Seq); return &m }) {
+		if g.Start < start && start < g.End {
+			start = g.Start
 		}
 	}
 	for i, m := range v.Messages {

@@ -234,6 +234,7 @@ BEGIN
         tokens_since_run = t.tokens_since_run + v.tokens, turns_since_run = t.turns_since_run + v.turns,
         tokens_since_report = t.tokens_since_report + CASE WHEN t.reported_prompt_tokens IS NULL THEN 0 ELSE v.tokens END,
         repeated_ids = t.repeated_ids OR (v.n > 1 OR cardinality(v.open_calls) > 1) AND EXISTS (SELECT FROM unnest(ps) q WHERE cardinality(q.call_ids) > 1 AND @schema@.repeats(q.call_ids)),
+        format_keys = t.format_keys OR EXISTS (SELECT FROM unnest(ps) q WHERE q.format_keys),
         last_message_at = v.last_at, open_calls = coalesce(v.open_calls, '{}'), open_answered = v.answered, open_pending = false, parallel = t.parallel OR v.pending,
         state = CASE t.state WHEN 'quarantined' THEN 'active' ELSE t.state END,
         quarantine_reason = CASE WHEN t.state <> 'quarantined' THEN t.quarantine_reason END, timed = false,
