@@ -19,11 +19,12 @@ type ViewState struct {
 	LastSeq  chat.Seq
 }
 
+const queryViewState = `SELECT revision, last_seq FROM compactor.sessions WHERE tenant = $1 AND id = $2`
+
 // ViewState returns the state of a session's view, by one look-up in an index. ErrNotFound: there is no
 // such session.
 func (s Reader) ViewState(ctx context.Context, k Key) (ViewState, error) {
-	const query = `SELECT revision, last_seq FROM compactor.sessions WHERE tenant = $1 AND id = $2`
-	return queryRow(ctx, s.Store, fmt.Sprintf("view of session %s", k), pgx.RowToStructByPos[ViewState], query, k.tenant(), k.Session)
+	return queryRow(ctx, s.Store, fmt.Sprintf("view of session %s", k), pgx.RowToStructByPos[ViewState], queryViewState, k.tenant(), k.Session)
 }
 
 // RawView is a view as a JSON array of messages, as they are stored.
