@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/worker"
 )
 
 // Problem is an error of the API, as in RFC 9457.
@@ -73,6 +74,7 @@ var kinds = []struct {
 }{
 	{store.ErrNotFound, http.StatusNotFound, "not_found"},
 	{store.ErrInvalid, http.StatusUnprocessableEntity, "invalid"},
+	{worker.ErrOptions, http.StatusUnprocessableEntity, "invalid"},
 	{store.ErrConflict, http.StatusConflict, "conflict"},
 	{store.ErrStale, http.StatusPreconditionFailed, "stale"},
 	{store.ErrInUse, http.StatusConflict, "in_use"},
