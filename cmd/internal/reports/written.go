@@ -27,7 +27,7 @@ func WrittenSummary(text, author, note string) (*store.WrittenSummary, error) {
 }
 
 // CheckSummary plans the run of p.Options and returns why the summary of these would change nothing, which is known
-// before the run is made; nil without one. Other obstacles are for the run to report.
+// before the run is made; nil without one.
 func (p Planning) CheckSummary(ctx context.Context, st *store.Store, k store.Key) error {
 	if p.Options.Summary == nil || p.Options.AllowGrowth {
 		return nil
@@ -39,7 +39,7 @@ func (p Planning) CheckSummary(ctx context.Context, st *store.Store, k store.Key
 	case errors.Is(err, worker.ErrOptions):
 		return err
 	case err != nil:
-		return nil
+		return nil //nolint:nilerr // the run reports it
 	case found.Outcome == worker.OutcomeWouldGrow:
 		return fmt.Errorf("with it and the messages that stay, the view would not be smaller than now (%d tokens): "+
 			"plan over the view (from), keep fewer messages, or allow growth", found.TokensBefore)
