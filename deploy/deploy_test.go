@@ -14,6 +14,7 @@ import (
 type service struct {
 	Image       string
 	Build       struct{ Dockerfile string }
+	Command     []string
 	Environment map[string]string
 	Ports       []string
 	Volumes     []string
@@ -30,7 +31,7 @@ func TestComposeHangsTogether(t *testing.T) {
 	if err := yaml.Unmarshal(raw, &file); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"postgres", "redis", "migrate", "compactor"} {
+	for _, name := range []string{"postgres", "redis", "migrate", "key", "compactor"} {
 		if _, ok := file.Services[name]; !ok {
 			t.Errorf("no service %s", name)
 		}
@@ -56,7 +57,22 @@ func TestComposeHangsTogether(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"migrate", "compactor"} {
+	// What a port is published for listens to other machines, and the API does so with a key only, also at the first start.
+	served := file.Services["compactor"]
+	for setting, port := range map[string]string{"COMPACTOR_API_LISTEN": "8321", "COMPACTOR_METRICS_LISTEN": "9464"} {
+		if served.Environment[setting] != "0.0.0.0:"+port || !slices.ContainsFunc(served.Ports, func(p string) bool { return strings.HasSuffix(p, ":"+port) }) {
+			t.Errorf("%s is %q, and the ports are %q", setting, served.Environment[setting], served.Ports)
+		}
+	}
+	for name, other := range map[string]string{"compactor": "key", "key": "migrate"} {
+		if file.Services[name].DependsOn[other].Condition != "service_completed_successfully" {
+			t.Errorf("%s does not wait for the end of %s", name, other)
+		}
+	}
+	if command := file.Services["key"].Command; !slices.Contains(command, "--if-none") {
+		t.Errorf("each start makes a key: %q", command)
+	}
+	for _, name := range []string{"migrate", "key", "compactor"} {
 		s := file.Services[name]
 		if s.Environment["DATABASE_URL"] == "" || s.Environment["REDIS_URL"] == "" {
 			t.Errorf("%s is not told where its servers are", name)

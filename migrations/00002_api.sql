@@ -73,3 +73,9 @@ INSERT INTO @schema@.item_secrets DEFAULT VALUES;
 
 -- How often an agent looked up messages that the run had taken out of its view.
 ALTER TABLE @schema@.runs ADD COLUMN looked_up bigint NOT NULL DEFAULT 0;
+
+-- Whether a message has keys that the readers of package formats keep for their formats, which the HTTP API takes out of views.
+-- Null, not known, for sessions of before.
+ALTER TABLE @schema@.sessions ADD COLUMN format_keys boolean;
+ALTER TABLE @schema@.sessions ALTER format_keys SET DEFAULT false;
+ALTER TYPE @schema@.parsed_message ADD ATTRIBUTE format_keys boolean;

@@ -18,8 +18,8 @@ import (
 // and the number of repairs: NUL and invalid UTF-8, which Postgres cannot store, are
 // replaced in msgs. Append is atomic and idempotent by message id; a known id with
 // other content is ErrConflict, and one that the application had deleted (see Exclude) returns
-// to the view. The session has the model of the latest Append that names one. Messages in the
-// format of another API are ErrInvalid: see AppendFormat.
+// to the view. The session has the model of the latest Append that names one and has a
+// message that is new. Messages in the format of another API are ErrInvalid: see AppendFormat.
 func (s *Store) Append(ctx context.Context, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
 	return s.append(ctx, "append to", false, k, model, "", msgs)
 }
@@ -131,7 +131,8 @@ func (s *Store) AppendRaw(ctx context.Context, k Key, raw []byte, o AppendOption
 
 // AppendOn appends messages that were written on the view of a revision (see View) as
 // Append does. If the view has changed since, their signed reasoning is not in it: a model
-// that binds reasoning to the messages before it would not accept it any more.
+// that binds reasoning to the messages before it would not accept it any more. ErrStale: the
+// session has not had this revision yet.
 func (s *Store) AppendOn(ctx context.Context, k Key, revision int64, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
 	return s.append(ctx, "append to", false, k, model, "", msgs, revision)
 }

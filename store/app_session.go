@@ -273,6 +273,13 @@ func (s *Store) Replace(ctx context.Context, k Key, revision int64, msgs []NewMe
 // ReplaceSeen replaces the view up to seen, which the caller has read while others append:
 // later messages stay in the view. A seen of 0 stands for the whole view.
 func (s *Store) ReplaceSeen(ctx context.Context, k Key, revision int64, seen chat.Seq, msgs []NewMessage, by string) (int64, error) {
+	return replace(ctx, s, k, revision, seen, msgs, by, func(*pgx.Batch) {})
+}
+
+// replace is ReplaceSeen before other statements of its transaction, in one round trip.
+func replace(
+	ctx context.Context, s *Store, k Key, revision int64, seen chat.Seq, msgs []NewMessage, by string, after func(*pgx.Batch),
+) (run RunID, err error) {
 	op := fmt.Sprintf("replace view of session %s", k)
 	for i := range msgs {
 		chat.Sanitize(&msgs[i].Message)
@@ -283,29 +290,38 @@ func (s *Store) ReplaceSeen(ctx context.Context, k Key, revision int64, seen cha
 	}
 	const query = `SELECT compactor.replace_view($1, $2, $3, $4::json, $5, nullif($6, 0))`
 	return restoring(ctx, s, k, func() (RunID, error) {
-		return queryRow(ctx, s, op, pgx.RowTo[RunID], query, k.tenant(), k.Session, revision, raw, by, seen)
+		var batch pgx.Batch
+		batch.Queue(s.q(query), k.tenant(), k.Session, revision, raw, by, seen).QueryRow(func(row pgx.Row) error { return row.Scan(&run) })
+		after(&batch)
+		return run, wrap(op, s.pool.SendBatch(ctx, &batch).Close())
 	})
 }
 
-// ReplaceRaw is ReplaceSeen for messages with their ids as chat-completions JSON: a list, or an object with messages.
-func (s *Store) ReplaceRaw(ctx context.Context, k Key, revision int64, seen chat.Seq, raw []byte, by string) (RunID, error) {
+// ReplaceRaw is ReplaceSeen for messages with their ids as chat-completions JSON: a list, or an object with messages. It
+// also returns the state of the view, which may have been repaired after the run. The login needs the rights of the role
+// operator.
+func (s *Store) ReplaceRaw(
+	ctx context.Context, k Key, revision int64, seen chat.Seq, raw []byte, by string,
+) (run RunID, now ViewState, err error) {
 	var doc struct {
 		Messages []chat.Message `json:"messages"`
 	}
-	var err error
 	if trimmed := bytes.TrimLeft(raw, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '[' {
 		err = json.Unmarshal(raw, &doc.Messages)
 	} else if err = json.Unmarshal(raw, &doc); err == nil && doc.Messages == nil {
 		err = errors.New("want a list of messages, or an object with messages")
 	}
 	if err != nil {
-		return 0, fmt.Errorf("replace view of session %s: %w: %w", k, ErrInvalid, err)
+		return 0, now, fmt.Errorf("replace view of session %s: %w: %w", k, ErrInvalid, err)
 	}
 	msgs := make([]NewMessage, len(doc.Messages))
 	for i, m := range doc.Messages {
 		msgs[i].Message = m
 	}
-	return s.ReplaceSeen(ctx, k, revision, seen, msgs, by)
+	run, err = replace(ctx, s, k, revision, seen, msgs, by, func(batch *pgx.Batch) {
+		batch.Queue(s.q(queryViewState), k.tenant(), k.Session).QueryRow(func(row pgx.Row) error { return row.Scan(&now.Revision, &now.LastSeq) })
+	})
+	return run, now, err
 }
 
 // ReportUsage records the provider's token count of a prompt that held the view up to

@@ -19,28 +19,31 @@ type ViewState struct {
 	LastSeq  chat.Seq
 }
 
+const queryViewState = `SELECT revision, last_seq FROM compactor.sessions WHERE tenant = $1 AND id = $2`
+
 // ViewState returns the state of a session's view, by one look-up in an index. ErrNotFound: there is no
 // such session.
 func (s Reader) ViewState(ctx context.Context, k Key) (ViewState, error) {
-	const query = `SELECT revision, last_seq FROM compactor.sessions WHERE tenant = $1 AND id = $2`
-	return queryRow(ctx, s.Store, fmt.Sprintf("view of session %s", k), pgx.RowToStructByPos[ViewState], query, k.tenant(), k.Session)
+	return queryRow(ctx, s.Store, fmt.Sprintf("view of session %s", k), pgx.RowToStructByPos[ViewState], queryViewState, k.tenant(), k.Session)
 }
 
 // RawView is a view as a JSON array of messages, as they are stored.
 type RawView struct {
 	ViewState
 	Messages json.RawMessage
+	// FormatKeys reports that messages may have keys of formats that they were read from: see formats.WithoutKeys.
+	FormatKeys bool
 }
 
 // RawView returns the messages to send to the model without decoding them; with their ids, as
 // ReplaceRaw takes them, if ids is set. ErrNotFound: there is no such session.
 func (s Reader) RawView(ctx context.Context, k Key, ids bool) (RawView, error) {
-	query := `SELECT revision, last_seq, messages FROM compactor.view_text($1, $2)`
+	query := `SELECT revision, last_seq, format_keys, messages FROM compactor.view_text($1, $2)`
 	if ids {
-		query = `SELECT revision, seen, messages::text FROM compactor.view_with_revision($1, $2)`
+		query = `SELECT revision, seen, true, messages::text FROM compactor.view_with_revision($1, $2)`
 	}
 	return queryRow(ctx, s.Store, fmt.Sprintf("view of session %s", k), func(row pgx.CollectableRow) (v RawView, err error) {
-		return v, row.Scan(&v.Revision, &v.LastSeq, (*[]byte)(&v.Messages))
+		return v, row.Scan(&v.Revision, &v.LastSeq, &v.FormatKeys, (*[]byte)(&v.Messages))
 	}, query, k.tenant(), k.Session)
 }
 
@@ -85,7 +88,8 @@ func (s Reader) WholeView(ctx context.Context, k Key) (v WholeView, err error) {
 }
 
 // Parts returns the view in three parts, each in its order: the summaries of runs, what was said after
-// them, and what else is before that, such as the system prompt and pinned messages.
+// them, with the call that the first of it answers, and what else is before that, such as the system
+// prompt and pinned messages.
 func (v WholeView) Parts() (summaries, kept, tail []Stored) {
 	start, later := len(v.Messages), chat.Open
 	for i := len(v.Messages) - 1; i >= 0; i-- {
@@ -95,6 +99,11 @@ func (v WholeView) Parts() (summaries, kept, tail []Stored) {
 		}
 		if m.Kind == chat.KindSource && m.Seq < later { // what a replace_view put before others has a higher seq
 			start, later = i, m.Seq
+		}
+	}
+	for _, g := range chat.GroupsOf(len(v.Messages), func(i int) *chat.Meta { m := v.Messages[i].Meta(v.Messages[i].Seq); return &m }) {
+		if g.Start < start && start < g.End {
+			start = g.Start
 		}
 	}
 	for i, m := range v.Messages {

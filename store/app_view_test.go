@@ -6,7 +6,45 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/formats"
 )
+
+// Views of other sessions are given out without being decoded.
+func TestASessionKnowsWhetherItsMessagesHaveKeysOfFormats(t *testing.T) {
+	s := fresh(t)
+	const plain = `{"role":"assistant","content":"\"pi\": is_error","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"pi\":1}"}}],"pies":{"pi":1}}`
+	noKeys := func(session string) bool {
+		return !must(s.Reader.RawView(t.Context(), Key{Session: session}, false))(t).FormatKeys
+	}
+	appendTo := func(session, messages string) {
+		exec(t, s, `SELECT compactor.append(NULL, $1, $2::json)`, session, messages)
+	}
+	appendTo("plain", `{"role":"user","content":"\"pi\":"}`)
+	appendTo("plain", "["+plain+"]")
+	appendTo("plain", "["+plain+","+plain+"]")
+	if !noKeys("plain") {
+		t.Error("keys in a text, or of an object of the application")
+	}
+	message := map[string]string{"call": strings.Replace(plain, `"type"`, `"responses":{"id":"x"},"type"`, 1)}
+	for _, key := range formats.KeptKeys() {
+		message[key] = `{"role":"user","content":"x","` + key + `":1}`
+	}
+	for name, m := range message {
+		appendTo("one "+name, m)
+		appendTo("many "+name, "["+plain+","+m+"]")
+		appendTo("many "+name, plain)
+		exec(t, s, `SELECT compactor.fork(NULL, $1, $2)`, "many "+name, "fork "+name)
+		for _, session := range []string{"one ", "many ", "fork "} {
+			if noKeys(session + name) {
+				t.Errorf("%s%s: not known", session, name)
+			}
+		}
+	}
+	exec(t, s, `UPDATE compactor.sessions SET format_keys = NULL WHERE id = 'plain'`) // from before
+	if noKeys("plain") {
+		t.Error("not known is known")
+	}
+}
 
 func TestThePrefixHasChangedIfWhatWasSeenStandsOtherwise(t *testing.T) {
 	s, k := freshTalk(t, 10)
@@ -93,6 +131,23 @@ func TestTheRawViewIsTheView(t *testing.T) {
 		if !errors.Is(err, ErrNotFound) {
 			t.Error(err)
 		}
+	}
+}
+
+// A host that begins a prompt with the tail would send a result without its call.
+func TestATailBeginsWithTheCallOfItsFirstResult(t *testing.T) {
+	s, k := freshSession(t)
+	add(t, s, k, user("u1", "x"), user("u2", "x"), call("calls", "a", "b"), result("r1", "a", strings.Repeat("long ", 100)), result("r2", "b", "x"), assistant("end", "x"))
+	plan := summarize(span(1, 1), "in short")
+	stub := replacement(chat.Meta{Seq: 4, Position: 4}, "short").Additions[0]
+	stub.Message.Role, stub.Message.ToolCallID = chat.RoleTool, "a"
+	plan.Additions = append(plan.Additions, stub)
+	c := start(t, s, k)
+	must(s.Worker.Apply(t.Context(), c.Run, c.Fence, must(c.change(s, plan))(t)))(t)
+	whole := must(s.Reader.WholeView(t.Context(), k))(t)
+	summaries, kept, tail := whole.Parts()
+	if len(summaries) != 1 || len(kept) != 1 || kept[0].ID != "u2" || len(tail) != 4 || tail[0].ID != "calls" || tail[2].ID != "r2" {
+		t.Errorf("from %d on: %v, %v, %v", whole.TailStart, summaries, kept, tail)
 	}
 }
 

@@ -27,10 +27,11 @@ func drawPlain(t *rapid.T) string {
 		"reasoning_details": {`[{"data":"x"}]`},
 		"parts":             {`[{"text":"x"}]`},
 		"extra":             {`{"a": [1, null]}`, `1e2`, `null`},
+		"is_error":          {`true`, `null`},
 	}
 	always := []string{"role", "content"}
 	other := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{
-		"id", "name", "created_at", "token_count", "token_counter", "source_id", "tool_calls", "tool_call_id", "reasoning", "reasoning_details", "parts", "extra",
+		"id", "name", "created_at", "token_count", "token_counter", "source_id", "tool_calls", "tool_call_id", "reasoning", "reasoning_details", "parts", "extra", "is_error",
 	}), 0, 3, rapid.ID).Draw(t, "keys")
 	space := rapid.SampledFrom([]string{"", "", " ", "\n\t"})
 	var parts []string

@@ -27,13 +27,16 @@ func TestTheModelOfTheLatestAppendCountsAndItsThresholdsFollowAtOnce(t *testing.
 		{func() { appendAs("", m[0]) }, "claude-x 100 0 f"},
 		{func() { appendAs("claude-x", counted(m[1], 5)) }, "claude-x 100 0 f"},
 		{func() { appendAs("openai/gpt-4", counted(m[2], 5)) }, "openai/gpt-4 10 0.25 t 2"}, // by the model, and by the message
-		{func() { appendAs("claude-y", m[0]) }, "claude-y 100 0 f 2"},                       // by a message that is known
-		{func() { appendAs("gpt-4", m[0]) }, "gpt-4 10 0.25 t 3"},
-		{func() { exec(t, s, `SELECT compactor.append(NULL, 's', '[]', NULL)`) }, "gpt-4 10 0.25 t 3"},
-		{func() { exec(t, s, `SELECT compactor.append(NULL, 's', '[]', 'other')`) }, "other 1000 0.5 f 3"},
-		{func() { noError(t, s.SetModel(t.Context(), k, "claude-z")) }, "claude-z 100 0 f 3"},
-		{func() { noError(t, s.SetModel(t.Context(), k, "gpt-4")) }, "gpt-4 10 0.25 t 4"},
-		{func() { noError(t, s.SetModel(t.Context(), k, "gpt-4")) }, "gpt-4 10 0.25 t 4"},
+		{func() { appendAs("claude-x", m[0]) }, "openai/gpt-4 10 0.25 t 2"},                 // a message that is known, again
+		{func() { appendAs("claude-x", counted(m[0], 50), counted(m[1], 5)) }, "openai/gpt-4 10 0.25 t 2"},
+		{func() { must2(s.AppendOn(t.Context(), k, 0, "claude-x", m[:1]))(t) }, "openai/gpt-4 10 0.25 t 2"},
+		{func() { appendAs("claude-y", m[0], counted(m[3], 5)) }, "claude-y 100 0 f 2"},
+		{func() { must2(s.AppendOn(t.Context(), k, 0, "gpt-4", []NewMessage{counted(m[4], 5)}))(t) }, "gpt-4 10 0.25 t 4"},
+		{func() { exec(t, s, `SELECT compactor.append(NULL, 's', '[]', NULL)`) }, "gpt-4 10 0.25 t 4"},
+		{func() { exec(t, s, `SELECT compactor.append(NULL, 's', '[]', 'other')`) }, "other 1000 0.5 f 4"},
+		{func() { noError(t, s.SetModel(t.Context(), k, "claude-z")) }, "claude-z 100 0 f 4"},
+		{func() { noError(t, s.SetModel(t.Context(), k, "gpt-4")) }, "gpt-4 10 0.25 t 5"},
+		{func() { noError(t, s.SetModel(t.Context(), k, "gpt-4")) }, "gpt-4 10 0.25 t 5"},
 	} {
 		if step.do(); state() != step.want {
 			t.Errorf("step %d: %s, want %s", i, state(), step.want)
@@ -42,7 +45,7 @@ func TestTheModelOfTheLatestAppendCountsAndItsThresholdsFollowAtOnce(t *testing.
 	wantError(t, s.SetModel(t.Context(), Key{Session: "unknown"}, "gpt-4"), ErrNotFound, "an unknown session")
 	wantError(t, s.SetModel(t.Context(), k, ""), ErrInvalid, "no model")
 	// A refused append leaves the model.
-	if _, _, err := s.Append(t.Context(), k, "claude-x", []NewMessage{user("m1", "edited")}); !errors.Is(err, ErrConflict) || state() != "gpt-4 10 0.25 t 4" {
+	if _, _, err := s.Append(t.Context(), k, "claude-x", []NewMessage{user("m1", "edited")}); !errors.Is(err, ErrConflict) || state() != "gpt-4 10 0.25 t 5" {
 		t.Errorf("a refused append: %v, %s", err, state())
 	}
 	wantConsistent(t, s)
@@ -54,7 +57,7 @@ func TestAnImportWithAnotherModelIsQuiet(t *testing.T) {
 	k := Key{Session: "s"}
 	m := counted(user("a", "x"), 50)
 	add(t, s, k, m)
-	must2(s.Import(t.Context(), k, "gpt-4", []NewMessage{m}))(t)
+	must2(s.Import(t.Context(), k, "gpt-4", []NewMessage{m, user("b", "y")}))(t)
 	if !session(t, s, k).Due || len(gens(t, s)) > 0 {
 		t.Errorf("due %v, outbox %v; want due without a notification", session(t, s, k).Due, gens(t, s))
 	}

@@ -139,6 +139,19 @@ func TestAnAnswerToAnEarlierViewIsAppendedWithoutItsReasoning(t *testing.T) {
 	wantReasoning(t, s, k, "after the undo", "m2", "m4")
 }
 
+func TestAnAnswerToAViewThatHasNotBeenIsRefused(t *testing.T) {
+	s, k := freshSession(t)
+	add(t, s, k, talk("m", 2)...)
+	for _, session := range []string{k.Session, "none"} {
+		_, _, err := s.AppendOn(t.Context(), Key{Tenant: k.Tenant, Session: session}, 1, "", []NewMessage{user("u", "and now?")})
+		wantError(t, err, ErrStale, "session %s", session)
+	}
+	_, err := s.Session(t.Context(), Key{Tenant: k.Tenant, Session: "none"})
+	wantError(t, err, ErrNotFound, "a refused append")
+	must2(s.AppendOn(t.Context(), k, 0, "", []NewMessage{user("u", "and now?")}))(t)
+	wantConsistent(t, s)
+}
+
 func TestARunForAModelThatDoesNotBindReasoningKeepsIt(t *testing.T) {
 	s, k := freshSession(t)
 	add(t, s, k, thoughtful("m", 0, 8)...)

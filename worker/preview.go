@@ -58,6 +58,7 @@ func (p *Planner) Preview(ctx context.Context, st Store, c *store.Claim, other *
 	a := &attempt{runContext: p.newRunContext(c, of), w: New(st, p, Config{})}
 	a.begin()
 	out := Preview{Limits: a.limits, Before: a.context, MessagesBefore: c.Session.LiveMessages}
+	out.Diff = store.RunDiff{Out: []store.DiffPart{}, In: []store.DiffPart{}, Wrote: []store.MessageRow{}}
 	result, change, err := a.plan(ctx)
 	if err != nil {
 		return out, err
@@ -66,15 +67,14 @@ func (p *Planner) Preview(ctx context.Context, st Store, c *store.Claim, other *
 	c.Options.DryRun = false // so that obstacles to applying the plan are reported
 	if out.Outcome = a.skipReason(result); out.Outcome != "" {
 		out.After, out.MessagesAfter = out.Before, out.MessagesBefore
+		out.Diff.Stays = a.part("", c.Session.Live)
 		return out, nil
 	}
 	out.Outcome, out.After, out.MessagesAfter = a.appliedOutcome(c.Session.Live.Minus(change.Plan.Gone()).Union(change.Plan.Include)), a.leaves, a.ledger.MessagesAfter
 	unchanged := change.Plan.Unchanged(a.metas, func(i int) bool { return a.entries[i].Included })
 	out.Rewritten = chat.Tokens(a.ledger.TokensAfter) - unchanged
 	live := c.Session.Live
-	out.Diff = store.RunDiff{
-		Out: []store.DiffPart{}, In: []store.DiffPart{}, Wrote: []store.MessageRow{}, Stays: a.part("", live.Minus(change.Plan.Gone())),
-	}
+	out.Diff.Stays = a.part("", live.Minus(change.Plan.Gone()))
 	if back := change.Plan.Include.Minus(live); len(back) > 0 {
 		out.Diff.In = append(out.Diff.In, a.part("", back))
 	}

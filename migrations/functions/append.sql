@@ -210,8 +210,12 @@ BEGIN
         IF cardinality(v.seqs) > 0 AND p_positions IS NULL AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
             PERFORM @schema@.bring_back(s, v.seqs);
         END IF;
+        IF v.seqs IS NULL OR v.seqs = '{}' THEN   -- an empty list repeats nothing
+            PERFORM @schema@.use_model(s, p_model);
+        END IF;
         RETURN coalesce(v.seqs, '{}');
     END IF;
+    s := @schema@.use_model(s, p_model);
 
     -- A call that still waits may have left the view, or its place, by a replacement: then its result has
     -- nothing to follow there.
@@ -230,6 +234,7 @@ BEGIN
         tokens_since_run = t.tokens_since_run + v.tokens, turns_since_run = t.turns_since_run + v.turns,
         tokens_since_report = t.tokens_since_report + CASE WHEN t.reported_prompt_tokens IS NULL THEN 0 ELSE v.tokens END,
         repeated_ids = t.repeated_ids OR (v.n > 1 OR cardinality(v.open_calls) > 1) AND EXISTS (SELECT FROM unnest(ps) q WHERE cardinality(q.call_ids) > 1 AND @schema@.repeats(q.call_ids)),
+        format_keys = t.format_keys OR EXISTS (SELECT FROM unnest(ps) q WHERE q.format_keys),
         last_message_at = v.last_at, open_calls = coalesce(v.open_calls, '{}'), open_answered = v.answered, open_pending = false, parallel = t.parallel OR v.pending,
         state = CASE t.state WHEN 'quarantined' THEN 'active' ELSE t.state END,
         quarantine_reason = CASE WHEN t.state <> 'quarantined' THEN t.quarantine_reason END, timed = false,
@@ -264,7 +269,7 @@ END $$;
 -- exclude). With p_key, the idempotency key of a batch, messages without an id get KEY#1, KEY#2
 -- and so on, so that the batch is appended once; its key with other messages is an error.
 --
--- The session keeps its model unless p_model names another.
+-- The session keeps its model unless p_model names another, and a message is new: a repeated append does not set it back.
 --
 -- The variant for text takes literals and parameters without a type, for which json and jsonb would be
 -- ambiguous. Not LANGUAGE sql, which would plan each call.

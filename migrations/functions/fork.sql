@@ -46,9 +46,9 @@ BEGIN
     SELECT * INTO r FROM @schema@.runs t WHERE t.sid = s.sid AND t.status = 'applied'
         AND t.applied_seq < CASE WHEN t.kind = 'replace' AND v_at < s.last_source_seq THEN v_at ELSE v_next END
     ORDER BY t.revision DESC LIMIT 1;
-    INSERT INTO @schema@.sessions (tenant, id, model, labels, metadata, policy_override, parent, erased, pinned, repeated_ids, reasoning_since)
+    INSERT INTO @schema@.sessions (tenant, id, model, labels, metadata, policy_override, parent, erased, pinned, repeated_ids, format_keys, reasoning_since)
     VALUES (s.tenant, p_new_session, s.model, s.labels, s.metadata, s.policy_override, s.sid, s.erased * int8multirange(int8range(1, v_next)),
-        s.pinned * int8multirange(int8range(1, v_at + 1)), s.repeated_ids,
+        s.pinned * int8multirange(int8range(1, v_at + 1)), s.repeated_ids, s.format_keys,
         -- What of a replacement is not copied may be before reasoning that is.
         CASE WHEN r.id IS NULL THEN 0 WHEN s.reasoning_since <= v_at AND NOT (r.kind = 'replace' AND EXISTS (SELECT FROM @schema@.message_log l
             WHERE l.sid = s.sid AND l.kind = 'm' AND l.seq > v_at AND l.position <> l.seq AND l.position <= v_at)) THEN s.reasoning_since END)

@@ -140,7 +140,8 @@ $$;
 
 -- Takes an array of messages apart. Facts are those that chat.Message has; what chat.Message would
 -- not read is a fault, and so is what it would read as less than it is: calls, results and contents
--- where another format has them. Messages without an id get one from the idempotency key, if any.
+-- where another format has them. Messages without an id get one from the idempotency key, if any. format_keys: with keys that the
+-- readers of formats keep for these (formats.WithoutKeys), or calls that may have some.
 CREATE OR REPLACE FUNCTION @schema@.parse_messages(p json, p_key text) RETURNS SETOF @schema@.parsed_message
 LANGUAGE sql STABLE AS $$
     SELECT f.ord, coalesce(f.id #>> '{}', p_key || '#' || f.ord), CASE f.role #>> '{}' WHEN 'function' THEN 'tool' ELSE f.role #>> '{}' END, CASE WHEN json_typeof(f.name) = 'string' THEN f.name #>> '{}' END,
@@ -174,7 +175,9 @@ LANGUAGE sql STABLE AS $$
                      THEN 'content: missing; want a text, parts or tool_calls' END,
                  -- Most messages need no call of a function.
                  CASE WHEN f.odd_call OR NOT (f.role #>> '{}' IN ('system', 'developer', 'user', 'assistant') OR f.role #>> '{}' = 'tool' AND f.tool_call_id #>> '{}' <> '') IS TRUE
-                     THEN @schema@.unusable(f.role, f.tool_call_id, f.tool_calls) END) END
+                     THEN @schema@.unusable(f.role, f.tool_call_id, f.tool_calls) END) END,
+        num_nonnulls(f.anthropic, f.claude_code, f.codex, f.is_compact_summary, f.is_error, f.is_meta, f.parent_id, f.pi, f.responses, f.sharegpt) > 0
+            OR f.tool_calls::text ~ '"(anthropic|pi|responses|sharegpt)"' IS true
     FROM (
         SELECT e.*, c.created,
             coalesce(parts.media, 0) AS media, coalesce(parts.media_octets, 0) AS media_octets, parts.bad AS bad_part,
@@ -198,11 +201,12 @@ LANGUAGE sql STABLE AS $$
                     reasoning json, reasoning_content json, reasoning_text json, reasoning_details json, reasoning_items json, reasoning_opaque json, reasoning_signature json,
                     thinking json, thinking_blocks json, thinking_signature json, redacted_thinking json, codex_reasoning_items json, encrypted_content json, thought_signature json,
                     parts json, contents json, "toolInvocations" json,
+                    anthropic json, claude_code json, codex json, is_compact_summary json, is_error json, is_meta json, parent_id json, pi json, responses json, sharegpt json,
                     created_at text, token_count text, token_counter text, source_id text))
             WITH ORDINALITY AS e(m, id, role, name, content, tool_calls, function_call, tool_call_id,
                     reasoning, reasoning_content, reasoning_text, reasoning_details, reasoning_items, reasoning_opaque, reasoning_signature,
                     thinking, thinking_blocks, thinking_signature, redacted_thinking, codex_reasoning_items, encrypted_content, thought_signature,
-                    parts, contents, "toolInvocations", created_at, token_count, token_counter, source_id, ord)
+                    parts, contents, "toolInvocations", anthropic, claude_code, codex, is_compact_summary, is_error, is_meta, parent_id, pi, responses, sharegpt, created_at, token_count, token_counter, source_id, ord)
         -- letter: something other than what Go calls white space. filled: a string, array or object that holds something.
         -- signature: a key with a signature or encrypted data, as in chat. call: a part that is a call or a result, as in chat.
         CROSS JOIN (VALUES ('[^\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]',
@@ -261,6 +265,7 @@ BEGIN
         reasoning json, reasoning_content json, reasoning_text json, reasoning_details json, reasoning_items json, reasoning_opaque json, reasoning_signature json,
         thinking json, thinking_blocks json, thinking_signature json, redacted_thinking json, codex_reasoning_items json, encrypted_content json, thought_signature json,
         parts json, contents json, "toolInvocations" json,
+        anthropic json, claude_code json, codex json, is_compact_summary json, is_error json, is_meta json, parent_id json, pi json, responses json, sharegpt json,
         created_at text, token_count text, token_counter text, source_id text);
     IF (json_typeof(f.content) = 'string' AND json_typeof(f.role) = 'string' AND f.role #>> '{}' IN ('user', 'assistant')
             AND num_nonnulls(f.tool_calls, f.function_call, f.tool_call_id,
@@ -283,5 +288,5 @@ BEGIN
         CASE WHEN f.token_count IS NULL THEN 'bytes/3' ELSE coalesce(f.token_counter, 'application') END,
         (f.content #>> '{}' ~ '[^\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]')::int
             + 16 * (f.token_count IS NULL OR @schema@.estimates(f.token_counter))::int,
-        false, v_created, v_body, NULL)::@schema@.parsed_message;
+        false, v_created, v_body, NULL, num_nonnulls(f.anthropic, f.claude_code, f.codex, f.is_compact_summary, f.is_error, f.is_meta, f.parent_id, f.pi, f.responses, f.sharegpt) > 0)::@schema@.parsed_message;
 END $$;

@@ -205,8 +205,7 @@ BEGIN
     END IF;
     s := @schema@.lock_session(p_tenant, p_session, NULL, false);
     IF s.model <> p_model THEN
-        s := @schema@.lock_session(p_tenant, p_session, p_model, false);
-        PERFORM @schema@.note_change('session.model', s, p_model);
+        PERFORM @schema@.use_model(s, p_model), @schema@.note_change('session.model', s, p_model);
     END IF;
 END $$;
 

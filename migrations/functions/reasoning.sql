@@ -99,7 +99,8 @@ CREATE OR REPLACE FUNCTION @schema@.free_reasoning(s @schema@.sessions) RETURNS 
 $$;
 
 -- append for what was written on the view of a revision: the signed reasoning of an answer that was asked for before a
--- run, and comes after it, is not valid on the new view. append takes what it gets as written on the present one.
+-- run, and comes after it, is not valid on the new view. append takes what it gets as written on the present one. A revision that
+-- the session has not had yet is an error, the same as for replace_view: it is of another session or of a lost database.
 CREATE OR REPLACE FUNCTION @schema@.append_on(p_tenant text, p_session text, p_revision bigint, p_messages json, p_model text DEFAULT NULL,
     p_key text DEFAULT NULL)
 RETURNS bigint[] LANGUAGE plpgsql AS $$
@@ -112,8 +113,11 @@ DECLARE
 BEGIN
     s := @schema@.lock_session(p_tenant, p_session, p_model, true);
     v_then := s.revision;
+    IF p_revision > v_then THEN
+        RAISE EXCEPTION 'session % is at revision %, not % yet: read the view again', s.id, v_then, p_revision USING ERRCODE = 'serialization_failure';
+    END IF;
     v_seqs := @schema@.append(p_tenant, p_session, p_messages, p_model, p_key);
-    IF p_revision >= v_then OR s.reasoning_since IS NULL THEN
+    IF p_revision = v_then OR s.reasoning_since IS NULL THEN
         RETURN v_seqs;
     END IF;
     v_gone := @schema@.stale_reasoning(s.sid, s.live, s.last_seq + 1);

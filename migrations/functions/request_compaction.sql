@@ -35,7 +35,7 @@ $$;
 -- is an error. The relay rings for it in Redis; a caller who has Redis at hand may do so first.
 --
 -- options: from (log | view), pipeline ([{strategy, params}]), focus, dry_run, allow_growth, and an operator's force, with
--- which the run is executed although its session is paused, and summary ({text, author, note}), which takes the place of a model's.
+-- which the run is executed although its session is paused (from a connection that is bound to a tenant: by that tenant), and summary ({text, author, note}), which takes the place of a model's.
 --
 -- The trigger operator is for logins that may undo runs, too: its runs are held up by no limit of what models cost or of runs
 -- that start.
@@ -65,6 +65,9 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     s := @schema@.lock_session(p_tenant, p_session, NULL, false);
+    IF p_options->'force' = 'true' AND @schema@.binding() IS NOT NULL AND EXISTS (SELECT FROM @schema@.pauses_of(p_tenant, p_session) p WHERE p.tenant = '' OR NOT p.by_tenant) THEN
+        RAISE EXCEPTION 'session % is paused by an operator of all tenants: only such a one forces its runs', s.id USING ERRCODE = 'insufficient_privilege';
+    END IF;
     LOOP
         -- A run that came back from a worker may ask for something else; only of requests that none has taken is there one.
         SELECT id, options INTO v FROM @schema@.runs

@@ -67,8 +67,18 @@ BEGIN
     END IF;
 END $$;
 
--- Make the session row if there is none, lock it, return it, under the thresholds in force. A model that is given and is
--- another one is the session's from now on.
+-- The model of a locked session from now on, with the policy that it then has.
+CREATE OR REPLACE FUNCTION @schema@.use_model(s @schema@.sessions, p_model text) RETURNS @schema@.sessions LANGUAGE plpgsql AS $$
+BEGIN
+    IF coalesce(p_model, '') IN ('', s.model) THEN
+        RETURN s;
+    END IF;
+    PERFORM @schema@.refuse_long('the model', p_model, 200);
+    s.model := p_model;
+    RETURN @schema@.use_policy(s);
+END $$;
+
+-- Make the session row if there is none (p_create), with p_model for its model, lock it, return it, under the thresholds in force.
 CREATE OR REPLACE FUNCTION @schema@.lock_session(p_tenant text, p_session text, p_model text, p_create boolean)
 RETURNS @schema@.sessions LANGUAGE plpgsql AS $$
 DECLARE
@@ -78,7 +88,7 @@ BEGIN
     -- With the thresholds in force (see in_force).
     SELECT * INTO s FROM @schema@.sessions t WHERE t.tenant = v_tenant AND t.id = p_session
         AND t.thresholds_revision = coalesce((SELECT h.revision FROM @schema@.thresholds h WHERE h.policy = t.policy AND h.model_prefix = ''), 0) FOR NO KEY UPDATE;
-    IF FOUND AND coalesce(nullif(p_model, ''), s.model) = s.model AND current_setting('transaction_isolation') = 'read committed' THEN
+    IF FOUND AND current_setting('transaction_isolation') = 'read committed' THEN
         RETURN s;
     END IF;
     IF s.sid IS NULL THEN
@@ -100,11 +110,6 @@ BEGIN
         FROM @schema@.policy_of(v_tenant, coalesce(p_model, ''), '{}', NULL) p(name) LEFT JOIN LATERAL @schema@.thresholds_of(p.name, p_model) t ON true
         ON CONFLICT (tenant, id) DO NOTHING;
         SELECT * INTO s FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session FOR NO KEY UPDATE;
-    END IF;
-    IF p_model <> '' AND p_model <> s.model THEN
-        PERFORM @schema@.refuse_long('the model', p_model, 200);
-        s.model := p_model;
-        RETURN @schema@.use_policy(s);
     END IF;
     RETURN @schema@.follow_policy(s);
 END $$;

@@ -77,9 +77,9 @@ BEGIN
     ORDER BY m.position, (m.kind <> 's'), (m.kind = 'm' AND m.position <> m.seq), m.seq;
 END $$;
 
--- The messages of the view alone, as the text of a JSON array, with the revision and the last seq: in less than half of the
--- time, as nothing of each message is made a row of a result and read as JSON. No row for a session that does not exist.
-CREATE OR REPLACE FUNCTION @schema@.view_text(p_tenant text, p_session text, OUT revision bigint, OUT last_seq bigint, OUT messages text)
+-- The messages of the view alone, as the text of a JSON array, with the revision, the last seq, and whether messages may have
+-- keys of formats: in less than half of the time, as nothing of each message is made a row of a result and read as JSON. No row for a session that does not exist.
+CREATE OR REPLACE FUNCTION @schema@.view_text(p_tenant text, p_session text, OUT revision bigint, OUT last_seq bigint, OUT format_keys boolean, OUT messages text)
 RETURNS SETOF record LANGUAGE plpgsql STABLE ROWS 1 SET jit = off SET enable_nestloop = off SET enable_hashjoin = off
     SET work_mem = '32MB' SET plan_cache_mode = 'force_generic_plan' AS $$
 DECLARE
@@ -90,8 +90,8 @@ DECLARE
     v_spans  int8multirange;
     v_rows   boolean;
 BEGIN
-    SELECT s.sid, s.live + '{}', s.reasoning_out + '{}', s.repeated_ids OR s.parallel, s.revision, s.last_seq
-    INTO v_sid, v_live, v_out, v_rows, revision, last_seq FROM @schema@.sessions s WHERE s.tenant = v_tenant AND s.id = p_session;
+    SELECT s.sid, s.live + '{}', s.reasoning_out + '{}', s.repeated_ids OR s.parallel, s.revision, s.last_seq, coalesce(s.format_keys, true)
+    INTO v_sid, v_live, v_out, v_rows, revision, last_seq, format_keys FROM @schema@.sessions s WHERE s.tenant = v_tenant AND s.id = p_session;
     IF v_sid IS NULL THEN
         RETURN;
     ELSIF v_rows THEN

@@ -249,6 +249,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('unstorable', '{}'),
             ('unusable', '{}'),
             ('use_key', '{operator}'),
+            ('use_model', '{}'),
             ('use_policy', '{}'),
             ('view', '{application,reader}'),
             ('view_distinct', '{}'),

@@ -207,6 +207,13 @@ func TestFormatsKeepTheirFeatures(t *testing.T) {
 				if diff := cmp.Diff(canon(t, s), canon(t, back.Session)); diff != "" {
 					rt.Fatalf("round trip (-want +got):\n%s\n%s", diff, out)
 				}
+				for _, m := range back.Messages {
+					for key := range formats.WithoutKeys(m, formats.Losses{}).Extra {
+						if f.Name != "chat" && !slices.Contains(chat.ReasoningKeys, key) {
+							rt.Fatalf("the reader of %s sets the key %s, which WithoutKeys does not know", f.Name, key)
+						}
+					}
+				}
 				if f.Name != "anthropic" { // which plain texts alone do not show
 					if got := formats.Detect([]byte(out)); got != f.Name {
 						rt.Fatalf("detected %s in\n%s", got, out)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -65,9 +66,9 @@ func parseTag(field, tag string) (revision int64, last chat.Seq, err error) {
 type appendIn struct {
 	SessionPath
 	Format  string `query:"format" default:"auto" doc:"auto, chat, responses, anthropic, sharegpt, claude-code, codex or pi."`
-	Model   string `query:"model" doc:"The model of the session from now on; by default that of the document, or the present one."`
-	Key     string `header:"Idempotency-Key" doc:"For messages without ids: the same key appends the same messages once, for ever, and is a conflict with others. An id of its own does that for a message."`
-	IfMatch string `header:"If-Match" doc:"The ETag or revision of the view on which the messages were written. If the view has changed since, they are appended all the same, but their signed reasoning is not in the view: stale and reasoning_excluded say so."`
+	Model   string `query:"model" maxLength:"200" doc:"The model of the session from now on, if a message is new; by default that of the document, or the present one."`
+	Key     string `header:"Idempotency-Key" maxLength:"1000" doc:"For messages without ids: the same key appends the same messages once, for ever, and is a conflict with others. An id of its own does that for a message."`
+	IfMatch string `header:"If-Match" doc:"The ETag or revision of the view on which the messages were written. If the view has changed since, they are appended all the same, but their signed reasoning is not in the view: stale and reasoning_excluded say so. A revision that the session has not had yet is refused."`
 	RawBody []byte
 }
 
@@ -84,7 +85,16 @@ func appendMessages(ctx context.Context, c *caller, in *appendIn) (*body[store.A
 		o.Revision = &revision
 	}
 	st, k := c.of(in.Session)
-	return answer(st.AppendRaw(ctx, k, in.RawBody, o))
+	out, err := st.AppendRaw(ctx, k, in.RawBody, o)
+	return answer(out, inBody(err))
+}
+
+// inBody returns an error of an operation on messages with its field, where the body is at fault.
+func inBody(err error) error {
+	if !errors.Is(err, store.ErrInvalid) {
+		return err
+	}
+	return invalid("body", "%s", err.Error())
 }
 
 type replaceIn struct {
@@ -93,7 +103,19 @@ type replaceIn struct {
 	RawBody []byte
 }
 
-func replaceView(ctx context.Context, c *caller, in *replaceIn) (*body[store.RunRow], error) {
+type replaceOut struct {
+	ETag string `header:"ETag" doc:"That of the view of now."`
+	Body ReplacedView
+}
+
+// ReplacedView is the run of a replacement, and the view after it.
+type ReplacedView struct {
+	store.RunRow
+	ViewRevision int64    `json:"view_revision" doc:"That of the run, or of a repair of what it left: a result without its call, for instance."`
+	LastSeq      chat.Seq `json:"last_seq"`
+}
+
+func replaceView(ctx context.Context, c *caller, in *replaceIn) (*replaceOut, error) {
 	if in.IfMatch == "" {
 		p := problem(http.StatusPreconditionRequired, "no_revision", "give the ETag of the view that was compacted in If-Match")
 		p.Field = "header.If-Match"
@@ -104,9 +126,10 @@ func replaceView(ctx context.Context, c *caller, in *replaceIn) (*body[store.Run
 		return nil, err
 	}
 	st, k := c.of(in.Session)
-	run, err := st.ReplaceRaw(ctx, k, revision, last, in.RawBody, c.by())
+	run, now, err := st.ReplaceRaw(ctx, k, revision, last, in.RawBody, c.by())
 	if err != nil {
-		return nil, err
+		return nil, inBody(err)
 	}
-	return answer(st.Run(ctx, run))
+	row, err := st.Run(ctx, run)
+	return &replaceOut{etag(now), ReplacedView{row, now.Revision, now.LastSeq}}, err
 }

@@ -61,7 +61,11 @@ func TestMessagesOfAnyFormatAreAppended(t *testing.T) {
 	s.do(t, key, http.MethodPost, at("found", "/messages"), anthropic).want(t, 200, `"seqs":[1]`)
 	s.do(t, key, http.MethodPost, at("named", "/messages?format=responses"), `{"input":"hello","model":"gpt-4o"}`).want(t, 200, `"seqs":[1]`)
 	s.do(t, key, http.MethodPost, at("s", "/messages?format=morse"), talk(1)).want(t, 422, `"field":"query.format"`)
-	s.do(t, key, http.MethodPost, at("s", "/messages"), `{"role":"user"`).want(t, 422, `"code":"invalid"`)
+	for _, bad := range []string{`{"role":"user"`, `{"role":"user"}`, `[{"role":"user","content":"a"},7]`, `{"role":"wizard","content":"b"}`, `{"id":7.5,"role":"user","content":[7]}`} {
+		s.do(t, key, http.MethodPost, at("s", "/messages"), bad).want(t, 422, `"code":"invalid"`, `"field":"body"`)
+	}
+	s.do(t, key, http.MethodPost, at("s", "/messages?model="+strings.Repeat("m", 201)), talk(1)).want(t, 422, `"field":"query.model"`)
+	s.do(t, key, http.MethodPost, at("s", "/messages"), talk(1), "Idempotency-Key", strings.Repeat("k", 1001)).want(t, 422, `"field":"header.Idempotency-Key"`)
 	s.do(t, key, http.MethodPost, at("s", "/messages"), "").want(t, 400)
 	s.do(t, s.key(t, "read", "ours"), http.MethodPost, at("s", "/messages"), talk(1)).want(t, 403, `"code":"forbidden"`)
 	row, err := s.st.Session(t.Context(), store.Key{Tenant: "ours", Session: "s"})
@@ -75,9 +79,10 @@ func TestABatchIsAppendedOnceByItsKey(t *testing.T) {
 	key := s.key(t, "append", "ours")
 	const batch = `[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`
 	once := s.do(t, key, http.MethodPost, at("s", "/messages"), batch, "Idempotency-Key", "k1").want(t, 200, `"seqs":[1,2]`)
-	again := s.do(t, key, http.MethodPost, at("s", "/messages"), batch, "Idempotency-Key", "k1")
-	if once.body != again.body {
-		t.Errorf("%s, then %s", once.body, again.body)
+	again := s.do(t, key, http.MethodPost, at("s", "/messages?model=late"), batch, "Idempotency-Key", "k1")
+	row, err := s.st.Session(t.Context(), store.Key{Tenant: "ours", Session: "s"})
+	if once.body != again.body || err != nil || row.Model != "" {
+		t.Errorf("%s, then %s, of model %q, %v", once.body, again.body, row.Model, err)
 	}
 	for _, other := range []string{
 		`[{"role":"user","content":"other"},{"role":"assistant","content":"b"}]`, `[{"role":"user","content":"a"}]`,
@@ -111,6 +116,7 @@ func TestAnAnswerToAnOldViewLosesItsSignedReasoning(t *testing.T) {
 		t.Error(view.body)
 	}
 	s.do(t, key, http.MethodPost, at("s", "/messages"), answer("a3"), "If-Match", `"soon"`).want(t, 422, `"field":"header.If-Match"`)
+	s.do(t, key, http.MethodPost, at("s", "/messages"), answer("a3"), "If-Match", `"2-8"`).want(t, 412, `"code":"stale"`)
 }
 
 // exclude takes messages out of a view as an application does.
@@ -118,6 +124,24 @@ func (s *server) exclude(t *testing.T, tenant, session string, ids ...string) er
 	t.Helper()
 	_, err := s.st.Exclude(t.Context(), store.Key{Tenant: tenant, Session: session}, ids, "test")
 	return err
+}
+
+func TestAReplacementSaysWhichViewItLeft(t *testing.T) {
+	s := newServer(t)
+	key := s.key(t, "append", "ours")
+	const call, result = `{"id":"c","role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
+		`{"id":"r","role":"tool","tool_call_id":"c1","content":"x"}`
+	s.do(t, key, http.MethodPost, at("s", "/messages"), "["+call+","+result+`,{"id":"a","role":"assistant","content":"done"}]`).want(t, 200)
+	for _, step := range []struct{ history, want string }{
+		{"[" + result + `,{"id":"new","role":"user","content":"x"}]`, `"view_revision":2`}, // repaired: a result without its call
+		{`[{"id":"new","role":"user","content":"x"}]`, `"view_revision":3`},
+	} {
+		tag := s.do(t, key, http.MethodGet, at("s", "/view"), nil).header.Get("ETag")
+		got := s.do(t, key, http.MethodPut, at("s", "/view"), step.history, "If-Match", tag).want(t, 200, step.want, `"last_seq":4`)
+		if now := s.do(t, key, http.MethodGet, at("s", "/view"), nil).header.Get("ETag"); now != got.header.Get("ETag") {
+			t.Errorf("ETag %s, of the view %s", got.header.Get("ETag"), now)
+		}
+	}
 }
 
 func TestAHistoryCompactedElsewhereReplacesTheView(t *testing.T) {
@@ -129,8 +153,9 @@ func TestAHistoryCompactedElsewhereReplacesTheView(t *testing.T) {
 	history := `{"messages":[{"id":"mine","role":"user","content":"in short"},{"id":"m5","role":"user","content":"words of 5"},{"id":"m6","role":"assistant","content":"words of 6"}]}`
 	s.do(t, key, http.MethodPut, at("s", "/view"), history).want(t, 428, `"field":"header.If-Match"`)
 	s.do(t, key, http.MethodPut, at("s", "/view"), history, "If-Match", `"7-6"`).want(t, 412, `"code":"stale"`)
-	s.do(t, key, http.MethodPut, at("s", "/view"), `{"massages":[]}`, "If-Match", `"0-6"`).want(t, 422)
-	s.do(t, key, http.MethodPut, at("s", "/view"), "3", "If-Match", `"0-6"`).want(t, 422)
+	s.do(t, key, http.MethodPut, at("s", "/view"), `{"massages":[]}`, "If-Match", `"0-6"`).want(t, 422, `"field":"body"`)
+	s.do(t, key, http.MethodPut, at("s", "/view"), "3", "If-Match", `"0-6"`).want(t, 422, `"field":"body"`)
+	s.do(t, key, http.MethodPut, at("s", "/view"), `[{"role":"tool","content":"b"}]`, "If-Match", `"0-6"`).want(t, 422, `"field":"body"`)
 	s.do(t, s.key(t, "read", "ours"), http.MethodPut, at("s", "/view"), history, "If-Match", `"0-6"`).want(t, 403)
 	run := s.do(t, key, http.MethodPut, at("s", "/view"), history, "If-Match", read.header.Get("ETag")).want(t, 200, `"kind":"replace"`, `"requested_by":"key:append-4"`)
 	if got := s.ids(t, key, "s"); got != "mine m5 m6 m7 m8" {

@@ -89,7 +89,8 @@ type knownKey struct {
 
 func newKeys(st *store.Store, perSecond float64) *keys {
 	k := &keys{
-		store: st, perKey: rate.Limit(perSecond), seed: maphash.MakeSeed(), known: map[[sha256.Size]byte]*knownKey{}, limits: map[int64]*rate.Limiter{},
+		store: st, perKey: rate.Limit(perSecond), seed: maphash.MakeSeed(),
+		known: map[[sha256.Size]byte]*knownKey{}, limits: map[int64]*rate.Limiter{},
 	}
 	for i := range k.failures {
 		k.failures[i] = rate.NewLimiter(failuresPerSecond, failuresAtOnce)
@@ -193,7 +194,8 @@ func (s *Server) authenticate(r *http.Request) (*caller, error) {
 	}
 	if wait := s.keys.allow(c.key.ID); wait > 0 {
 		return nil, problem(http.StatusTooManyRequests, "rate_limited",
-			"more than %v requests a second with this key (api.requests_per_second)", s.o.Config.API.RequestsPerSecond).with("Retry-After", retryAfter(wait))
+			"more than %v requests a second with this key (api.requests_per_second)", s.o.Config.API.RequestsPerSecond).
+			with("Retry-After", retryAfter(wait))
 	}
 	if strings.Contains(r.URL.RawQuery, "tenant=") {
 		c.tenant = r.URL.Query().Get("tenant")

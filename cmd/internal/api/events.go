@@ -231,7 +231,8 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, c *caller)
 			with("Retry-After", "10")
 	}
 	if most := (cap(s.streams) + 1) / 2; c.key.Tenant != nil && s.feeds.open(c.tenant) >= most {
-		return problem(http.StatusServiceUnavailable, "too_many_streams", "%d streams of events of the tenant are open, half of api.max_streams", most).
+		return problem(http.StatusServiceUnavailable, "too_many_streams",
+			"%d streams of events of the tenant are open, half of api.max_streams", most).
 			with("Retry-After", "10")
 	}
 	last := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("last_event_id"))

@@ -33,5 +33,5 @@ func (a *api) mcp() {
 			Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxMCPBody, PropagateRequestCancellation: true, Logger: a.s.o.Logger,
 		}).ServeHTTP(w, r)
 		return nil
-	}))
+	}, "session"))
 }

@@ -446,6 +446,9 @@ func TestMCPReachesOneSessionOfTheTenant(t *testing.T) {
 	const read = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"history_read","arguments":{"from_seq":1}}}`
 	s.do(t, globex, http.MethodPost, "/mcp?session=chat", read, append(accept, "Mcp-Session-Id", a.ID())...).want(t, 200, "said in theirs")
 	s.do(t, acme, http.MethodPost, "/mcp", list, accept...).want(t, 422, "query.session")
+	s.do(t, acme, http.MethodPost, "/mcp?session=s&dry_run=true", list, accept...).want(t, 422, `"field":"query.dry_run"`, "want session, tenant")
+	s.do(t, acme, http.MethodGet, "/v1/events?since=1", nil).want(t, 422, `"field":"query.since"`)
+	s.do(t, s.key(t, "append", ""), http.MethodPost, "/v1/responses/compact?stream=true", `{"model":"gpt-4o"}`).want(t, 422, `"param":"query.stream"`)
 	s.do(t, acme, http.MethodPost, "/mcp?session=chat&tenant=globex", list, accept...).want(t, 403, "other_tenant")
 	s.do(t, "", http.MethodPost, "/mcp?session=chat", list, accept...).want(t, 401)
 	s.do(t, "cpk_wrong", http.MethodPost, "/mcp?session=chat", list, accept...).want(t, 401)

@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/worker"
 )
 
 // Problem is an error of the API, as in RFC 9457.
@@ -85,6 +86,7 @@ var kinds = []struct {
 }{
 	{store.ErrNotFound, http.StatusNotFound, "not_found"},
 	{store.ErrInvalid, http.StatusUnprocessableEntity, "invalid"},
+	{worker.ErrOptions, http.StatusUnprocessableEntity, "invalid"},
 	{store.ErrConflict, http.StatusConflict, "conflict"},
 	{store.ErrStale, http.StatusPreconditionFailed, "stale"},
 	{store.ErrInUse, http.StatusConflict, "in_use"},
@@ -139,7 +141,8 @@ func init() {
 	huma.NewError = func(status int, detail string, errs ...error) huma.StatusError {
 		code := map[int]string{
 			http.StatusNotFound: "no_such_path", http.StatusMethodNotAllowed: "method_not_allowed", http.StatusNotAcceptable: "not_acceptable",
-			http.StatusRequestEntityTooLarge: "too_large", http.StatusUnsupportedMediaType: "unsupported_media_type", http.StatusRequestTimeout: "timeout",
+			http.StatusRequestEntityTooLarge: "too_large",
+			http.StatusUnsupportedMediaType:  "unsupported_media_type", http.StatusRequestTimeout: "timeout",
 			http.StatusInternalServerError: "internal",
 		}[status]
 		if code == "" {

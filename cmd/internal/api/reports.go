@@ -16,7 +16,8 @@ func (a *api) reports() {
 		summary: "Keep a message in the view", more: fails(http.StatusRequestTimeout, http.StatusGone),
 	}, pin)
 	register(a, operation{
-		scope: appends, method: http.MethodDelete, path: "/v1/sessions/{session}/pins/{message}", id: "unpin-message", summary: "End the pin of a message",
+		scope: appends, method: http.MethodDelete, path: "/v1/sessions/{session}/pins/{message}", id: "unpin-message",
+		summary: "End the pin of a message",
 	}, unpin)
 	register(a, operation{
 		scope: appends, method: http.MethodPost, path: "/v1/sessions/{session}/usage", id: "report-usage",

@@ -53,7 +53,7 @@ func (a *api) responses() {
 		Description: "model is required; input is a string, a list of items, or null. Other fields are not read. The answer to equal " +
 			"input is paid for once. Output are messages; or, with a key that was made with --output item, one item of type " +
 			"compaction, which input may hold later.",
-		Parameters: []*huma.Param{{
+		Parameters: []*huma.Param{tenantParam, {
 			Name: outputHeader, In: "header", Description: "The form of output, whatever the key says.",
 			Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{store.OutputMessages, store.OutputItem}},
 		}},

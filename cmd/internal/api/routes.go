@@ -139,7 +139,8 @@ func register[I, O any](a *api, o operation, handle func(context.Context, *calle
 		o.more(&op)
 	}
 	op.Middlewares = append(op.Middlewares, func(ctx huma.Context, next func(huma.Context)) { // before its parameters are read
-		p := unknownParameter(ctx)
+		u := ctx.URL()
+		p := unknownParameter(&u, parameters(ctx.Operation()))
 		if c := callerOf(ctx.Context()); !c.may(o.scope) {
 			p = forbidden(o.scope, c.key.Scope)
 		}
@@ -163,18 +164,21 @@ func register[I, O any](a *api, o operation, handle func(context.Context, *calle
 	})
 }
 
-// unknownParameter returns the problem of a query with a parameter that the operation does not have: who
-// asks for a dry run where there is none should not get the change.
-func unknownParameter(ctx huma.Context) *Problem {
-	u := ctx.URL()
-	if u.RawQuery == "" {
-		return nil
-	}
-	var names []string
-	for _, p := range ctx.Operation().Parameters {
+// parameters returns the names of the parameters of a query that an operation has.
+func parameters(op *huma.Operation) (names []string) {
+	for _, p := range op.Parameters {
 		if p.In == "query" {
 			names = append(names, p.Name)
 		}
+	}
+	return names
+}
+
+// unknownParameter returns the problem of a query with another parameter than these: who asks for a
+// dry run where there is none should not get the change.
+func unknownParameter(u *url.URL, names []string) *Problem {
+	if u.RawQuery == "" {
+		return nil
 	}
 	for name := range u.Query() {
 		if !slices.Contains(names, name) {
@@ -198,13 +202,16 @@ func forbidden(want, has string) *Problem {
 	return problem(http.StatusForbidden, "forbidden", "this needs a key of scope %s; this one has %s", want, has)
 }
 
-// raw returns a handler of its own, outside of the document, for callers with a scope.
-func (s *Server) raw(scope string, handle func(http.ResponseWriter, *http.Request, *caller) error) http.HandlerFunc {
+// raw returns a handler of its own, outside of the document, for callers with a scope, with these parameters and tenant.
+func (s *Server) raw(scope string, handle func(http.ResponseWriter, *http.Request, *caller) error, names ...string) http.HandlerFunc {
+	names = append(names, tenantParam.Name)
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := callerOf(r.Context())
 		err := error(nil)
 		if !c.may(scope) {
 			err = forbidden(scope, c.key.Scope)
+		} else if p := unknownParameter(r.URL, names); p != nil {
+			err = p
 		} else {
 			err = handle(w, r, c)
 		}

@@ -57,7 +57,10 @@ func listRuns(ctx context.Context, c *caller, in *listRunsIn) (*body[list[report
 		return nil, err
 	}
 	st := c.store
-	f := store.RunFilter{Key: store.Key{Tenant: c.tenant}, Status: in.Status, Outcome: in.Outcome, Sweep: in.Sweep, Before: before, Limit: limit}
+	f := store.RunFilter{
+		Key:    store.Key{Tenant: c.tenant},
+		Status: in.Status, Outcome: in.Outcome, Sweep: in.Sweep, Before: before, Limit: limit,
+	}
 	if in.Session != "" {
 		st, f.Key = c.of(in.Session)
 		if _, err := st.Session(ctx, f.Key); err != nil {

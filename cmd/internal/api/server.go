@@ -106,6 +106,10 @@ func Listen(ctx context.Context, o Options) (*Server, error) {
 	if open {
 		o.Logger.WarnContext(ctx, "there is no key: every program on this machine may do everything (see `compactor key create`)")
 	}
+	if !s.loopback && c.TLSCert == "" {
+		o.Logger.WarnContext(ctx, "keys and messages are not encrypted on the way from other machines: "+
+			"a proxy in front has to, or give api.tls_cert and api.tls_key")
+	}
 	if !s.asOperator {
 		o.Logger.WarnContext(ctx, "keys of one tenant are refused: without the role operator, which the login may not take, "+
 			"there is no row-level security: `compactor migrate up` creates it; grant it to the login, and start again")

@@ -1,10 +1,12 @@
 package api_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/cmd/internal/api"
+	"github.com/sessionstore/compactor/cmd/internal/cli"
 )
 
 // certificate writes a certificate of this machine and its key to files, and returns a client that trusts it.
@@ -65,7 +68,19 @@ func TestOtherMachinesNeedAKey(t *testing.T) {
 		t.Fatalf("without a key: %v", err)
 	}
 	s.key(t, "read", "acme")
-	s.listen(t, c)
+	var log bytes.Buffer
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	for _, c.API.Listen = range []string{"0.0.0.0:0", "127.0.0.1:0"} {
+		o.Config = c
+		running, err := api.Listen(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.run(t, cli.Role{Name: "api", Run: running.Run})
+	}
+	if n := strings.Count(log.String(), "not encrypted"); n != 1 {
+		t.Errorf("%d warnings of what is not encrypted: %s", n, log.String())
+	}
 }
 
 // A server that stops ends its streams, and answers the requests that it has.

@@ -218,8 +218,9 @@ func compactSession(ctx context.Context, c *caller, in *compactSessionIn) (*comp
 	if err != nil {
 		return nil, err
 	}
+	planning := reports.Planning{Config: c.server.o.Config, Registry: c.server.o.Registry, Options: &o}
 	if dryRun {
-		p, err := reports.Planning{Config: c.server.o.Config, Registry: c.server.o.Registry, Options: &o}.Preview(ctx, st, k)
+		p, err := planning.Preview(ctx, st, k)
 		return &compactionOut{http.StatusOK, Compaction{DryRun: true, Preview: &p, Diff: &p.Diff}}, err
 	}
 	pauses, err := st.Operator.PausesOf(ctx, k)
@@ -229,7 +230,10 @@ func compactSession(ctx context.Context, c *caller, in *compactSessionIn) (*comp
 	if len(pauses) > 0 && !o.Force {
 		return nil, problem(http.StatusConflict, "paused", "the session is paused (pause %d); force runs it anyway", pauses[0].ID)
 	}
-	id, err := st.Request(ctx, k, store.TriggerOperator, c.by(), o)
+	if err := planning.CheckSummary(ctx, st, k); err != nil {
+		return nil, invalid("body.summary.text", "summary: %s", err)
+	}
+	id, err := c.all().Request(ctx, k, store.TriggerOperator, c.by(), o) // whoever is bound to the tenant may force less
 	if err != nil {
 		return nil, err
 	}

@@ -108,3 +108,40 @@ func TestErasureTakesTwoSteps(t *testing.T) {
 	s.do(t, admin, http.MethodDelete, at("chat-o", "?note=x"), nil).want(t, 404, `"code":"not_found"`)
 	s.do(t, admin, http.MethodDelete, at("none", "?note=x"), nil).want(t, 404, `"code":"not_found"`)
 }
+
+func TestASummaryThatSavesNothingIsRefusedBeforeARun(t *testing.T) {
+	s := newServer(t)
+	key := s.key(t, "operate", "ours")
+	s.do(t, key, http.MethodPost, at("s", "/messages"), strings.ReplaceAll(talk(8), "words", strings.Repeat("many words ", 40))).want(t, 200)
+	request := func(text, more string) string {
+		return `{"pipeline":[{"strategy":"summarization","params":{"target_count":3,"threshold":1}}],` + more + `"summary":{"text":"` + text + `"}}`
+	}
+	for _, text := range []string{strings.Repeat("They talked. ", 200), "<tool_call>{}</tool_call>"} { // too long for what it covers, and no summary
+		s.do(t, key, http.MethodPost, at("s", "/compact"), request(text, "")).want(t, 422, `"field":"body.summary.text"`, "summarization cannot use it")
+	}
+	s.do(t, key, http.MethodPost, at("s", "/compact"), `{"summary":{"text":"They talked."}}`).want(t, 422, `"field":"body.summary.text"`, "nothing to compact")
+	// Over the whole log, after the view was made smaller.
+	s.do(t, key, http.MethodPut, at("s", "/view"), `[{"id":"new","role":"user","content":"in short"}]`, "If-Match", "0").want(t, 200)
+	s.do(t, key, http.MethodPost, at("s", "/compact"), request("They talked.", "")).want(t, 422, `"field":"body.summary.text"`, "would not be smaller")
+	for _, more := range []string{"", `"dry_run":true,`} {
+		s.do(t, key, http.MethodPost, at("s", "/compact"), `{`+more+`"strategies":["truncation"],"summary":{"text":"They talked."}}`).want(t, 422, "no step of the pipeline summarizes")
+	}
+	s.do(t, key, http.MethodGet, "/v1/runs?session=s&status=queued", nil).want(t, 200, `"items":[]`)
+	s.do(t, key, http.MethodPost, at("s", "/compact"), request("They talked.", `"allow_growth":true,`)).want(t, 202)
+	s.do(t, key, http.MethodPost, at("s", "/compact"), `{"dry_run":true}`).want(t, 200, `"outcome":"would_grow"`) // with lists that are empty
+}
+
+// What an operator has paused for all tenants is not theirs to pass.
+func TestATenantsKeyForcesNoRunThroughAPauseOfAll(t *testing.T) {
+	s := newServer(t)
+	ours, all := s.key(t, "operate", "ours"), s.key(t, "operate", "")
+	s.session(t, ours, "s", 4)
+	force := func(key, query string) reply {
+		return s.do(t, key, http.MethodPost, at("s", "/compact")+query, `{"force":true}`)
+	}
+	s.do(t, ours, http.MethodPost, "/v1/pauses", `{}`).want(t, 200)
+	force(ours, "").want(t, 202)
+	s.do(t, all, http.MethodPost, "/v1/pauses", `{"all":true}`).want(t, 200)
+	force(ours, "").want(t, 403, `"code":"forbidden"`, "all tenants")
+	force(all, "?tenant=ours").want(t, 202)
+}

@@ -50,7 +50,7 @@ type View struct {
 	Cut           *Cut           `json:"cut,omitempty" doc:"With max_tokens."`
 	Summaries     []any          `json:"summaries,omitempty" doc:"With tail: the summaries of runs."`
 	Kept          []any          `json:"kept,omitempty" doc:"With tail: what else stands before the tail, such as the system prompt and pinned messages."`
-	Tail          []any          `json:"tail,omitempty" doc:"With tail: the messages from tail_start_seq on."`
+	Tail          []any          `json:"tail,omitempty" doc:"With tail: the messages from tail_start_seq on, and before them the call that the first of them answer."`
 	TailStartSeq  int64          `json:"tail_start_seq,omitempty" doc:"With tail: no run has changed anything from this seq on."`
 }
 
@@ -66,7 +66,7 @@ type Cut struct {
 type viewIn struct {
 	SessionPath
 	Shape       string `query:"shape" default:"chat-completions" enum:"chat-completions,anthropic,responses,ai-sdk" doc:"The form of the messages; ai-sdk is ModelMessage of the Vercel AI SDK."`
-	IDs         bool   `query:"ids" doc:"Give chat-completions messages their ids, as a replacement of the view takes them. Providers refuse them."`
+	IDs         bool   `query:"ids" doc:"Give chat-completions messages as they are stored, with their ids and the keys of formats that they were read from, as a replacement of the view takes them. Providers refuse these."`
 	Tail        bool   `query:"tail" doc:"Give summaries, what else is kept, and the tail apart; with shape chat-completions alone."`
 	MaxTokens   int64  `query:"max_tokens" minimum:"0" doc:"Cut the view to so many tokens, for this answer only; 0 for no limit."`
 	Preset      string `query:"preset" doc:"The preset by which max_tokens cuts, with extracts for summaries; without it, the oldest messages go."`
@@ -113,7 +113,7 @@ func getView(ctx context.Context, c *caller, in *viewIn) (*viewOut, error) {
 		if err != nil {
 			return nil, err
 		}
-		since = `"prefix_changed":` + strconv.FormatBool(changed) + ","
+		since = `,"prefix_changed":` + strconv.FormatBool(changed)
 	}
 	now, rest, err := viewAs(ctx, c, st, k, in)
 	if err != nil {
@@ -123,7 +123,7 @@ func getView(ctx context.Context, c *caller, in *viewIn) (*viewOut, error) {
 	var b bytes.Buffer
 	b.Grow(len(rest) + 100)
 	b.WriteString(`{"revision":` + strconv.FormatInt(now.Revision, 10) + `,"last_seq":` +
-		strconv.FormatInt(int64(now.LastSeq), 10) + "," + since)
+		strconv.FormatInt(int64(now.LastSeq), 10) + since)
 	b.Write(rest)
 	out.Body = b.Bytes()
 	return out, nil
@@ -145,78 +145,88 @@ func known(tags string, now store.ViewState) bool {
 
 // viewAs returns a view in the shape that was asked for: the rest of a JSON object.
 func viewAs(ctx context.Context, c *caller, st *store.Store, k store.Key, in *viewIn) (store.ViewState, []byte, error) {
+	var rest bytes.Buffer
+	losses := formats.Losses{}
+	write := func(list string, messages []chat.Message) { // as providers take them, or as they are stored with their ids
+		rest.WriteString(`,"` + list + `":[`)
+		for i, m := range messages {
+			if i > 0 {
+				rest.WriteByte(',')
+			}
+			if id := m.ID; in.IDs {
+				m = m.Body()
+				m.ID = id
+			} else {
+				m = formats.WithoutKeys(m.Body(), losses)
+			}
+			rest.Write(m.AppendJSON(rest.AvailableBuffer()))
+		}
+		rest.WriteByte(']')
+	}
+	member := func(name string, value any) {
+		raw, _ := json.Marshal(value) // numbers
+		rest.WriteString(`,"` + name + `":` + string(raw))
+	}
+	end := func(now store.ViewState, last string, err error) (store.ViewState, []byte, error) {
+		if len(losses) > 0 {
+			member("losses", losses)
+		}
+		rest.WriteString(last)
+		return now, rest.Bytes(), err
+	}
 	if in.Shape == "chat-completions" && in.MaxTokens == 0 && !in.Tail {
 		v, err := st.Reader.RawView(ctx, k, in.IDs)
-		return v.ViewState, append(append([]byte(`"messages":`), v.Messages...), '}'), err
+		if err != nil || in.IDs || !v.FormatKeys {
+			return v.ViewState, append(append([]byte(`,"messages":`), v.Messages...), '}'), err
+		}
+		var messages []chat.Message
+		err = json.Unmarshal(v.Messages, &messages)
+		write("messages", messages)
+		return end(v.ViewState, "}", err)
 	}
 	v, err := st.Reader.WholeView(ctx, k)
 	if err != nil {
 		return v.ViewState, nil, err
 	}
-	var rest bytes.Buffer
 	if in.Tail {
 		summaries, kept, tail := v.Parts()
-		for i, part := range [][]store.Stored{summaries, kept, tail} {
-			messages := make([]chat.Message, len(part))
-			for j := range part {
-				messages[j] = part[j].Message
-			}
-			rest.WriteString([]string{`"summaries":`, `"kept":`, `"tail":`}[i])
-			rest.Write(appendMessagesJSON(nil, messages, in.IDs))
-			rest.WriteByte(',')
-		}
-		rest.WriteString(`"tail_start_seq":` + strconv.FormatInt(int64(v.TailStart), 10) + "}")
-		return v.ViewState, rest.Bytes(), nil
+		write("summaries", messagesOf(summaries))
+		write("kept", messagesOf(kept))
+		write("tail", messagesOf(tail))
+		member("tail_start_seq", v.TailStart)
+		return end(v.ViewState, "}", nil)
 	}
-	session := chat.Session{Messages: make([]chat.Message, len(v.Messages))}
-	for i := range v.Messages {
-		session.Messages[i] = v.Messages[i].Message
-	}
+	session := chat.Session{Messages: messagesOf(v.Messages)}
 	if in.MaxTokens > 0 {
 		var cut Cut
 		if session.Messages, cut, err = c.server.cut(ctx, v, chat.Tokens(in.MaxTokens), in.Preset); err != nil {
 			return v.ViewState, nil, err
 		}
-		raw, _ := json.Marshal(cut) // numbers
-		rest.WriteString(`"cut":` + string(raw) + ",")
+		member("cut", cut)
 	}
 	if in.Shape == "chat-completions" {
-		rest.WriteString(`"messages":`)
-		rest.Write(append(appendMessagesJSON(nil, session.Messages, in.IDs), '}'))
-		return v.ViewState, rest.Bytes(), nil
+		write("messages", session.Messages)
+		return end(v.ViewState, "}", nil)
 	}
 	for i := range session.Messages {
 		session.Messages[i] = session.Messages[i].Body() // ids would count as lost
 	}
 	var doc bytes.Buffer
-	var losses formats.Losses
 	if in.Shape == "ai-sdk" {
 		losses, err = formats.WriteModelMessages(&doc, session)
 	} else {
 		losses, err = formats.Write(&doc, in.Shape, session, formats.Options{})
 	}
-	if len(losses) > 0 {
-		raw, _ := json.Marshal(losses)
-		rest.WriteString(`"losses":` + string(raw) + ",")
-	}
-	rest.Write(bytes.TrimPrefix(bytes.TrimSpace(doc.Bytes()), []byte("{")))
-	return v.ViewState, rest.Bytes(), err
+	return end(v.ViewState, ","+strings.TrimPrefix(strings.TrimSpace(doc.String()), "{"), err)
 }
 
-// appendMessagesJSON appends a list of messages as providers take them, or with their ids.
-func appendMessagesJSON(dst []byte, messages []chat.Message, ids bool) []byte {
-	dst = append(dst, '[')
-	for i, m := range messages {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		plain := m.Body()
-		if ids {
-			plain.ID = m.ID
-		}
-		dst = plain.AppendJSON(dst)
+// messagesOf returns the messages of stored ones.
+func messagesOf(stored []store.Stored) []chat.Message {
+	out := make([]chat.Message, len(stored))
+	for i, m := range stored {
+		out[i] = m.Message
 	}
-	return append(dst, ']')
+	return out
 }
 
 // cut returns a view within so many tokens, by the pipeline of a preset, whose summaries are extracts,

@@ -82,6 +82,36 @@ func TestTheViewHasTheShapeOfAHost(t *testing.T) {
 	}
 }
 
+// Providers refuse keys that they do not know.
+func TestTheViewHasNoKeysOfFormats(t *testing.T) {
+	s := newServer(t)
+	key := s.key(t, "append", "ours")
+	for format, doc := range map[string]string{
+		"anthropic": `{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":{},"caller":{"type":"direct"}}]},
+			{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"r","is_error":true}]}]}`,
+		"responses": `{"input":[{"type":"message","role":"user","content":"hi","id":"msg_1"},{"type":"function_call","id":"fc_1","call_id":"c1","name":"f","arguments":"{}"},
+			{"type":"function_call_output","call_id":"c1","output":"r","status":"completed"}]}`,
+		"chat": `[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"},"pi":{"x":1}}]},
+			{"role":"tool","tool_call_id":"c1","content":"r","is_error":true,"claude_code":{"uuid":"1"}}]`,
+	} {
+		s.do(t, key, http.MethodPost, at(format, "/messages?format="+format), doc).want(t, 200)
+		s.do(t, key, http.MethodPost, at(format, "/messages"), `{"role":"user","content":"more","name":"bob","own":1}`).want(t, 200)
+		s.do(t, key, http.MethodPost, at(format, "/fork"), `{"session":"`+format+`-fork"}`).want(t, 201)
+		s.do(t, key, http.MethodGet, at(format+"-fork", "/view"), nil).want(t, 200, `"losses":{`)
+		for _, query := range []string{"", "?tail=true", "?max_tokens=100000", "?max_tokens=100000&ids=true", "?ids=true"} {
+			got := s.do(t, key, http.MethodGet, at(format, "/view"+query), nil).want(t, 200, `"own":1`)
+			v := into[api.View](t, got)
+			kept := false
+			for _, word := range []string{"is_error", `"claude_code"`, `"responses"`, `"anthropic"`, `"pi"`} {
+				kept = kept || strings.Contains(got.body, word)
+			}
+			if ids := strings.Contains(query, "ids"); kept != ids || (v.Losses["extra"]+v.Losses["call extra"] > 0) == ids {
+				t.Errorf("%s%s: %s", format, query, got.body)
+			}
+		}
+	}
+}
+
 func TestAHostLearnsWhetherItsPrefixHasChanged(t *testing.T) {
 	s := newServer(t)
 	key := s.key(t, "append", "ours")

@@ -80,7 +80,8 @@ type keyCreateCmd struct {
 	Name       string        `arg:"" optional:"" help:"What its requests are recorded with; by default its scope and the time."`
 	Scope      string        `required:"" enum:"read,append,operate,admin" help:"What it may do: read, append, operate or admin; each includes those before it."`
 	AllTenants bool          `help:"For all tenants."`
-	Expires    time.Duration `placeholder:"DURATION" help:"How long it is valid, such as 2160h; without it, until it is revoked."`
+	IfNone     bool          `help:"Only if there is no key yet, not even a revoked one."`
+	Expires    time.Duration `placeholder:"DURATION" help:"How long it is valid, such as 90d; without it, until it is revoked."`
 	Note       string        `placeholder:"TEXT" help:"What it is for."`
 	Output     string        `enum:"messages,item" default:"messages" help:"What /v1/responses/compact answers: messages, or an item for this server alone."`
 }
@@ -102,6 +103,12 @@ func (c *keyCreateCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 		return wrong("--expires: %s: want more than 0", c.Expires)
 	} else if c.Expires > 0 {
 		k.ExpiresAt = e.now().Add(c.Expires)
+	}
+	if c.IfNone {
+		if exist, err := st.Admin.HasKeys(ctx); err != nil || exist {
+			e.note("there are keys; nothing was made")
+			return err
+		}
 	}
 	created, secret, err := st.Admin.CreateKey(ctx, k, e.by())
 	if err != nil {
@@ -181,7 +188,7 @@ func (c *keyRevokeCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 
 type keyRotateCmd struct {
 	Key   string        `arg:"" help:"Its name, or its number in the list."`
-	Grace time.Duration `placeholder:"DURATION" help:"How long the old key is accepted still, at most 720h."`
+	Grace time.Duration `placeholder:"DURATION" help:"How long the old key is accepted still, at most 30d."`
 }
 
 func (c *keyRotateCmd) Run(ctx context.Context, e *Env, st *store.Store) error {

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,6 +26,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/strategies/formats"
 	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 // grammar declares the command line; kong derives the parser and the help from it. The
@@ -136,6 +138,7 @@ func run(ctx context.Context, args []string, e *Env) int {
 		kong.Name("compactor"),
 		kong.Vars{"formats": strings.Join(formats.Names(), ", ")},
 		kong.Writers(e.Out.W, e.Err.W),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
 		kong.Exit(func(int) { helped = true }), // called after a help text only
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 	)
@@ -194,4 +197,19 @@ func usageError(err error) error {
 		}
 	}
 	return &exitError{exitUsage, fmt.Errorf("%s (see `%s --help`%s)", text, command, more)}
+}
+
+// readDuration reads a duration as settings have it, also in days.
+func readDuration(c *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	err := c.Scan.PopValueInto("duration", &text)
+	if err != nil {
+		return err
+	}
+	d, err := policy.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%q: want a duration, such as 90m, 12h or 30d", text)
+	}
+	target.SetInt(int64(d))
+	return nil
 }

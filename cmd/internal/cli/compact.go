@@ -58,9 +58,13 @@ func (c *compactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	if len(pauses) > 0 && !c.Force {
 		return &exitError{exitRefused, fmt.Errorf("%s; --force runs it anyway", pauseText(pauses[0]))}
 	}
-	run, err := st.Request(ctx, key(cfg, c.Session), store.TriggerOperator, e.by(), store.Options{
+	o := store.Options{
 		From: c.From, Focus: c.Focus, DryRun: c.DryRun, AllowGrowth: c.AllowGrowth, Pipeline: steps, Force: c.Force, Summary: written,
-	})
+	}
+	if err := (reports.Planning{Config: cfg, Registry: e.Registry, Options: &o}).CheckSummary(ctx, st, key(cfg, c.Session)); err != nil && !c.DryRun {
+		return &exitError{exitRefused, fmt.Errorf("--summary: %w", err)}
+	}
+	run, err := st.Request(ctx, key(cfg, c.Session), store.TriggerOperator, e.by(), o)
 	if err != nil {
 		return err
 	}

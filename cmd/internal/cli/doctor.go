@@ -95,6 +95,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 			x.failed("postgres", "settings", x.settings(ctx, st))
 			x.failed("postgres", "disk budget", x.disk(ctx, st, cfg.Scheduler))
 			x.failed(sectionData, "sessions", x.data(ctx, st, c))
+			x.failed("api", "keys", x.keys(ctx, st))
 			x.failed("work", "erasures", x.erasures(ctx, st))
 			x.failed("models", "counting", x.counting(ctx, cfg, st))
 			x.failed("policies", "in force", x.policies(ctx, st))

@@ -43,6 +43,32 @@ func (x *doctorReport) data(ctx context.Context, st *store.Store, c *doctorCmd) 
 	return nil
 }
 
+// keys checks that servers with this login accept the keys of the API.
+func (x *doctorReport) keys(ctx context.Context, st *store.Store) error {
+	keys, err := st.Admin.Keys(ctx, "", false)
+	if err != nil {
+		return err
+	}
+	bound, err := st.MayBeOperator(ctx)
+	if err != nil {
+		return err
+	}
+	ofOne := 0
+	for _, k := range keys {
+		if k.Tenant != nil {
+			ofOne++
+		}
+	}
+	text := fmt.Sprintf("%d in force, %d of them of one tenant", len(keys), ofOne)
+	if ofOne == 0 || bound {
+		x.add("api", "keys", checkOK, text, "")
+		return nil
+	}
+	x.add("api", "keys", checkWarn, text+", which a server with this login refuses: it may not take the role operator",
+		"`compactor migrate up` creates the role; grant it to the login, and start the servers again")
+	return nil
+}
+
 // erasures finds those that were confirmed and have not ended.
 func (x *doctorReport) erasures(ctx context.Context, st *store.Store) error {
 	all, err := st.Admin.Erasures(ctx, "", maxListed)

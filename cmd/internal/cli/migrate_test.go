@@ -68,8 +68,16 @@ func TestServeMigratesWithTheRoles(t *testing.T) {
 	}
 	const refuses = "refuses keys of one tenant"
 	open(AppOptions{Migrate: true})
+	invoke(t, env, "key", "create", "first", "--scope=read", "--all-tenants", "--if-none", "--expires=20000d").want(t, 0, "cpk_")
 	create("before").want(t, 0, refuses)
+	invoke(t, env, "key", "create", "second", "--scope=read", "--all-tenants", "--if-none").want(t, 0, "nothing was made")
+	if r := invoke(t, env, "doctor"); !strings.Contains(r.stdout, "1 of them of one tenant, which a server with this login refuses") {
+		t.Error(r)
+	}
 	open(AppOptions{Migrate: true, Roles: true})
+	if r := invoke(t, env, "doctor"); !strings.Contains(r.stdout, "keys: 2 in force, 1 of them of one tenant\n") {
+		t.Error(r)
+	}
 	if r := create("after"); strings.Contains(r.stdout+r.stderr, refuses) {
 		t.Error(r)
 	}

@@ -98,6 +98,11 @@ func TestACompactionWouldGrow(t *testing.T) {
 	invoke(t, db, "compact", "chat", "--strategy=sliding_window:keep_last_groups=4").want(t, 0, "applied")
 	invoke(t, db, "compact", "chat", "--strategy=sliding_window:keep_last_groups=8").want(t, exitRefused, "--allow-growth", "would_grow")
 	invoke(t, db, "compact", "chat", "--strategy=sliding_window:keep_last_groups=8", "--dry-run").want(t, exitRefused, "--allow-growth", "would_grow")
+	file := filepath.Join(t.TempDir(), "summary.txt")
+	if err := os.WriteFile(file, []byte("They talked."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	invoke(t, db, "compact", "chat", "--strategy=summarization:target_count=7,threshold=1", "--summary="+file).want(t, exitRefused, "--summary: ", "would not be smaller")
 	invoke(t, db, "compact", "chat", "--strategy=sliding_window:keep_last_groups=8", "--allow-growth").want(t, 0)
 }
 

@@ -90,7 +90,7 @@ func (p Planning) Preview(ctx context.Context, st *store.Store, k store.Key) (Pr
 	}
 	out.Outcome, out.TokensBefore, out.TokensAfter, out.Start, out.Target = x.Outcome, x.Before, x.After, x.Limits.Start, x.Limits.Target
 	out.TargetMet, out.MessagesBefore, out.MessagesAfter = x.After <= x.Limits.Target, x.MessagesBefore, x.MessagesAfter
-	out.Gone, out.Steps, out.Planned, out.Diff = append(out.Gone, x.Gone...), strategies.NewStepCounts(x.Steps), x.Steps, x.Diff
+	out.Gone, out.Steps, out.Planned, out.Diff = append(out.Gone, x.Gone...), append([]strategies.StepCounts{}, strategies.NewStepCounts(x.Steps)...), x.Steps, x.Diff
 	out.Cache = NewRewrite(s.Model, x.Before, x.After, x.Rewritten)
 	if priced != nil {
 		out.Calls = priced.total(x.Steps)
