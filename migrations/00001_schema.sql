@@ -577,7 +577,7 @@ CREATE TABLE @schema@.sweeps (
     worked         interval NOT NULL DEFAULT '0', -- how long it was open, up to changed_at
     due            bigint,                       -- sessions that were due when it began; null: it has not begun
     queued         bigint NOT NULL DEFAULT 0,
-    left_out       bigint NOT NULL DEFAULT 0,    -- sessions with a run of their own, or paused
+    left_out       bigint NOT NULL DEFAULT 0,    -- sessions with a run of their own, in a cooldown, or paused
     canary_share   double precision CHECK (canary_share > 0 AND canary_share <= 1), -- of the due sessions, which come first; null: none
     canary         bigint,                       -- their number, until all of their runs have ended and the rest may follow
     stop_share     real NOT NULL DEFAULT 0.5,    -- it stops if more of its latest runs than this failed

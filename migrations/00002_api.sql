@@ -56,6 +56,7 @@ ALTER TABLE @schema@.pauses ADD COLUMN by_tenant boolean NOT NULL DEFAULT false;
 
 -- They have an argument more.
 DROP FUNCTION IF EXISTS @schema@.cancel_bulk(text, bigint);
+DROP FUNCTION IF EXISTS @schema@.decides(text, text, text, bigint, bigint);
 DROP FUNCTION IF EXISTS @schema@.resume_bulk_compact(bigint);
 
 -- Calls of models for messages that are in no session have a tenant in place of a session and a run: functions/stateless.sql.

@@ -137,6 +137,70 @@ func TestEachReasonIsFound(t *testing.T) {
 	}
 }
 
+// What began a cooldown is the reason, whatever run came to the session since, and the session is
+// found again when it is over.
+func TestARunThatDecidesNothingHidesNoReason(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]string{
+		"none":                "",
+		"too soon":            `status = 'skipped', outcome = 'cooldown', snapshot_seq = 99`,
+		"paused":              `status = 'skipped', outcome = 'paused', snapshot_seq = 99`,
+		"overtaken":           `status = 'skipped', outcome = 'stale', snapshot_seq = 99`,
+		"cancelled":           `status = 'skipped', outcome = 'cancelled'`,
+		"another one stands":  `status = 'skipped', outcome = 'superseded'`,
+		"busy":                `status = 'skipped', outcome = 'busy'`,
+		"lost":                `status = 'failed', outcome = 'not_attempted'`,
+		"its worker died":     `status = 'failed', outcome = 'lease_expired'`,
+		"a dry run":           `status = 'skipped', outcome = 'ineffective', snapshot_seq = 99, trigger = 'operator', options = '{"dry_run": true}'`,
+		"of an application":   `status = 'skipped', outcome = 'no_summary', snapshot_seq = 99, trigger = 'application', steps = '[{"no_summary": "no_model"}]'`,
+		"of an operator":      `status = 'skipped', outcome = 'no_summary', snapshot_seq = 99, trigger = 'operator', steps = '[{"no_summary": "no_model"}]'`,
+		"of a recompaction":   `status = 'skipped', outcome = 'no_summary', snapshot_seq = 99, trigger = 'bulk'`,
+		"a second such run":   `status = 'skipped', outcome = 'no_summary', snapshot_seq = 99, steps = '[{"no_summary": "spending_limit"}]'`,
+		"a repair by the way": `trigger = 'application', kind = 'repair', status = 'applied', outcome = 'repaired', revision = 1, live_before = '{}', live_after = '{}'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := heldStore(t)
+			holds["spending_limit"](t, s)
+			exec(t, s, `UPDATE compactor.runs SET snapshot_seq = 99`)
+			if run != "" {
+				run01(run+`, ended_at = now()`)(t, s)
+			}
+			held := func(when string, want ...string) {
+				t.Helper()
+				equal(t, want, heldReasons(t, must(s.Operator.HeldBack(t.Context(), ""))(t)), "%s: reasons", when)
+			}
+			held("in the cooldown", "spending_limit")
+			none(t, must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t), "found in the cooldown")
+			exec(t, s, `UPDATE compactor.sessions SET cooldown_until = now()`)
+			if name == "none" || name == "a second such run" || name == "a dry run" {
+				held("at the limit", "spending_limit")
+				none(t, must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t), "found at the limit")
+			}
+			exec(t, s, `DELETE FROM compactor.spending_limits`)
+			held("after it")
+			if ds := must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) != 1 {
+				t.Errorf("found after it: %v", ds)
+			}
+		})
+	}
+}
+
+// A session whose last run failed is listed whatever run came to it since without looking at it.
+func TestARunThatDecidesNothingHidesNoFailure(t *testing.T) {
+	t.Parallel()
+	s := heldStore(t)
+	holds[HeldFailed](t, s)
+	for _, run := range []string{`outcome = 'cooldown'`, `outcome = 'cancelled'`, `outcome = 'would_grow', options = '{"dry_run": true}'`} {
+		run01(`status = 'skipped', ended_at = now(), `+run)(t, s)
+		if rows := must(s.Operator.Errors(t.Context(), "", 9))(t); len(rows) != 1 || rows[0].Code != "internal" {
+			t.Errorf("after %s: %+v", run, rows)
+		}
+	}
+	run01(`status = 'skipped', ended_at = now(), outcome = 'unchanged'`)(t, s)
+	none(t, must(s.Operator.Errors(t.Context(), "", 9))(t), "after a run that looked at it")
+}
+
 // Every reason that keeps due sessions from the relay, the reconciler and the workers is reported.
 func TestNothingWaitsInSilence(t *testing.T) {
 	t.Parallel()
@@ -164,9 +228,15 @@ func TestNothingWaitsInSilence(t *testing.T) {
 			}
 			swept = swept || sweep
 		}
-		ended := rapid.SliceOfN(rapid.SampledFrom([]string{"ineffective", "stale", "paused", "min_interval"}), 0, 2).Draw(rt, "ended")
+		ended := rapid.SliceOfN(rapid.SampledFrom([]string{"ineffective", "stale", "paused", "min_interval", "cooldown", "no_summary", "cancelled"}), 0, 2).Draw(rt, "ended")
 		for _, outcome := range ended {
 			exec(rt, s, `INSERT INTO compactor.runs (sid, trigger, status, outcome, snapshot_seq, ended_at) SELECT sid, 'event', 'skipped', $1, 99, now() FROM compactor.sessions`, outcome)
+		}
+		if rapid.Bool().Draw(rt, "beyond a limit") {
+			exec(rt, s, `UPDATE compactor.runs SET steps = '[{"no_summary": "spending_limit"}]' WHERE outcome = 'no_summary'`)
+		}
+		if rapid.Bool().Draw(rt, "cooled down") {
+			exec(rt, s, `UPDATE compactor.sessions SET cooldown_until = now() WHERE cooldown_until IS NULL`)
 		}
 		if rapid.Bool().Draw(rt, "written") {
 			exec(rt, s, `INSERT INTO compactor.outbox (sid) SELECT sid FROM compactor.sessions ON CONFLICT DO NOTHING`)

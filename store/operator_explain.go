@@ -108,7 +108,7 @@ func (s Operator) Errors(ctx context.Context, tenant string, limit int) ([]Error
 		SELECT s.tenant, s.id, s.policy, r.id, r.outcome, coalesce(r.error, ''), r.ended_at
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
 		WHERE r.status = 'failed' AND s.state <> 'quarantined' AND ($1 = '' OR s.tenant = $1) AND NOT EXISTS (SELECT FROM compactor.runs l
-			WHERE l.sid = r.sid AND l.id > r.id AND l.status NOT IN ('queued', 'running'))
+			WHERE l.sid = r.sid AND l.id > r.id AND l.status NOT IN ('queued', 'running') AND NOT compactor.says_nothing(l.outcome, l.options))
 		ORDER BY run DESC LIMIT $2`
 	return queryRows(ctx, s.Store, "list errors", pgx.RowToStructByPos[ErrorRow], query, tenant, limit)
 }

@@ -29,7 +29,7 @@ type SweepRow struct {
 	Due       *int64 `json:"due"`
 	Remaining int64  `json:"remaining"`
 	// Queued counts its runs, LeftOut the sessions that it passed without one, as a run of
-	// another trigger replaced it or the session was paused.
+	// another trigger replaced it or the session was paused or in a cooldown.
 	Queued  int64 `json:"queued"`
 	LeftOut int64 `json:"left_out"`
 	// Waiting, Running and Ended are the present states of its runs.
@@ -157,7 +157,8 @@ func (s Operator) SweepOutcomes(ctx context.Context, sweep int64) ([]RunOutcome,
 // rate and the cost of an earlier sweep.
 type SweepForecast struct {
 	Sessions int64 `json:"sessions"`
-	Paused   int64 `json:"paused"` // of them, paused: the sweep leaves them out
+	Paused   int64 `json:"paused"`  // of them, paused: the sweep leaves them out
+	Cooling  int64 `json:"cooling"` // of the others, in a cooldown: it leaves them out, too
 	Tenants  int64 `json:"tenants"`
 	Tokens   int64 `json:"view_tokens"`
 	// OverStart are the tokens that the sessions are above their start.
@@ -172,7 +173,7 @@ type SweepForecast struct {
 // Runs returns the number of runs, and their duration at the rate of the earlier sweep; 0 if
 // that is not known.
 func (f SweepForecast) Runs() (runs int64, takes time.Duration) {
-	runs = f.Sessions - f.Paused
+	runs = f.Sessions - f.Paused - f.Cooling
 	if f.RunsPerSecond > 0 {
 		takes = time.Duration(float64(runs) / f.RunsPerSecond * float64(time.Second))
 	}
@@ -202,19 +203,21 @@ func (f SweepForecast) Estimate(perSecond float64) SweepEstimate {
 // sessions and the runs of an earlier sweep.
 func (s Operator) ForecastSweep(ctx context.Context, tenant string) (SweepForecast, error) {
 	const query = `
-		WITH due AS (SELECT count(*) AS n, count(*) FILTER (WHERE (EXISTS (SELECT FROM compactor.pauses WHERE resumed_at IS NULL)
-				OR (SELECT compactor.bound_tenant()) IS NOT NULL) AND EXISTS (SELECT FROM compactor.pauses_of(s.tenant, s.id))) AS paused, count(DISTINCT tenant) AS tenants,
+		WITH due AS (SELECT count(*) AS n, count(*) FILTER (WHERE p.paused) AS paused,
+				count(*) FILTER (WHERE NOT p.paused AND s.cooldown_until > now() AND s.hold_code IS NULL AND s.suspect_seq IS NULL) AS cooling, count(DISTINCT tenant) AS tenants,
 				coalesce(sum(live_tokens), 0)::bigint AS tokens,
 				coalesce(sum(greatest(live_tokens - coalesce(f.due_tokens, s.due_tokens), 0)), 0)::bigint AS over
 			FROM compactor.sessions s LEFT JOIN compactor.thresholds_of_due($1) f
 				ON (f.policy, f.model) = (s.policy, s.model) AND f.revision <> s.thresholds_revision
+				CROSS JOIN LATERAL (SELECT (EXISTS (SELECT FROM compactor.pauses WHERE resumed_at IS NULL)
+				OR (SELECT compactor.bound_tenant()) IS NOT NULL) AND EXISTS (SELECT FROM compactor.pauses_of(s.tenant, s.id)) AS paused OFFSET 0) p
 			WHERE due AND ($1 = '' OR tenant = $1)),
 		earlier AS (SELECT w.id, extract(epoch FROM compactor.sweep_worked(w)) AS seconds FROM compactor.sweeps w
 			WHERE w.status = 'done' AND w.queued > 0 ORDER BY w.id DESC LIMIT 1),
 		cost AS (SELECT count(DISTINCT r.id) AS runs, count(c.id) AS calls, coalesce(sum(c.cost_micros), 0) AS micros
 			FROM earlier JOIN compactor.runs r ON r.sweep = earlier.id AND r.ended_at IS NOT NULL
 			LEFT JOIN compactor.summary_calls c ON c.run = r.id)
-		SELECT n, paused, tenants, tokens, over, coalesce((SELECT id FROM earlier), 0),
+		SELECT n, paused, cooling, tenants, tokens, over, coalesce((SELECT id FROM earlier), 0),
 			coalesce(runs / nullif((SELECT seconds FROM earlier), 0), 0)::float8,
 			coalesce(calls::float8 / nullif(runs, 0), 0), coalesce(micros::float8 / nullif(runs, 0), 0)
 		FROM due, cost`

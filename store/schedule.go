@@ -183,7 +183,8 @@ func (s Scheduler) Expire(ctx context.Context, age time.Duration, limit int) (in
 }
 
 // Forgotten queues event runs for due sessions that have no outbox row, no active run, no
-// cooldown, and that the last run did not decide on: see the SQL function decides. Tenants take
+// cooldown, and that the last run did not decide on: see the SQL function decides. Those that got
+// no summary are found after their cooldown, once no limit of spending is reached. Tenants take
 // turns. It leaves out the sessions of sweeps: see the SQL function holding_sweeps. Sessions
 // with a limit of runs go to the outbox, for Relay, up to ten times limit.
 func (s Scheduler) Forgotten(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
@@ -192,6 +193,8 @@ func (s Scheduler) Forgotten(ctx context.Context, limit int, grace time.Duration
 		swept AS MATERIALIZED (SELECT * FROM compactor.holding_sweeps()),
 		` + turns(`tenant`, `compactor.sessions r WHERE r.due`, `$3`) + `,
 		limits AS MATERIALIZED (SELECT tenant FROM compactor.spending_limits WHERE runs_per_second IS NOT NULL),
+		reached AS MATERIALIZED (SELECT '' AS tenant WHERE compactor.spending_limited('') UNION ALL SELECT l.tenant FROM compactor.spending_limits l
+			WHERE l.tenant IN (SELECT tenant FROM turn) AND l.tenant <> '' AND compactor.spending_limited(l.tenant)),
 		most AS MATERIALIZED (SELECT $1 * CASE WHEN EXISTS (SELECT FROM limits) THEN 10 ELSE 1 END AS n),
 		found AS MATERIALIZED (SELECT s.*, t.n, EXISTS (SELECT FROM limits l WHERE l.tenant IN ('', s.tenant)) AS limited FROM turn t
 			CROSS JOIN LATERAL (SELECT s.sid, s.tenant FROM compactor.sessions s
@@ -203,7 +206,9 @@ func (s Scheduler) Forgotten(ctx context.Context, limit int, grace time.Duration
 					AND NOT EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid)
 					AND NOT EXISTS (SELECT FROM compactor.throttled h WHERE h.sid = s.sid)
 					AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = s.sid AND r.status IN ('queued', 'running'))
-					AND (SELECT compactor.decides(r.kind, r.trigger, r.outcome, r.snapshot_seq, s.last_source_seq) FROM compactor.runs r
+					AND (SELECT compactor.decides(r.kind, r.trigger, r.outcome, r.snapshot_seq, s.last_source_seq, s.cooldown_until IS NOT NULL
+							AND NOT (r.outcome = 'no_summary' AND compactor.beyond_limit(r.steps) AND EXISTS (SELECT FROM reached l WHERE l.tenant IN ('', s.tenant))))
+						FROM compactor.runs r
 						WHERE r.sid = s.sid AND r.options->'dry_run' IS DISTINCT FROM 'true' ORDER BY r.id DESC LIMIT 1) IS NOT true
 					AND NOT ` + isPaused + `
 				ORDER BY s.sid LIMIT ` + turnShare(`(SELECT n FROM most)`) + `) s

@@ -236,6 +236,15 @@ func (f *fixture) sweep() []store.RunID {
 	return ids
 }
 
+// late queues an automatic run of the session that is due, which a worker has given back: others run before it.
+func (f *fixture) late() store.RunID {
+	f.t.Helper()
+	id := f.sweep()[0]
+	c := must(f.store.Worker.Claim(f.t.Context(), id, "another", time.Minute))(f.t)
+	f.must(f.store.Worker.Requeue(f.t.Context(), id, c.Fence, 0, false, "stopping", ""))
+	return id
+}
+
 func (f *fixture) operator(session string, o store.Options) store.RunID {
 	f.t.Helper()
 	id := must(f.store.Request(f.t.Context(), key(session), store.TriggerOperator, "test", o))(f.t)

@@ -252,7 +252,11 @@ func TestAFailedSummaryIsRetried(t *testing.T) {
 		t.Fatalf("%+v", session)
 	}
 	f.await("the cooldown is over", func() bool { return time.Now().After(f.cooldown("s")) })
-	if row := f.run(f.sweep()[0]); row.Outcome != OutcomeApplied || server.Paid() != 3 {
+	found := f.forgotten()
+	if len(found) != 1 {
+		t.Fatalf("the reconciler queued %v", found)
+	}
+	if row := f.run(found[0].Run); row.Outcome != OutcomeApplied || server.Paid() != 3 {
 		t.Errorf("%s %s, %d paid", row.Outcome, row.Steps, server.Paid())
 	}
 }

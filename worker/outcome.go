@@ -30,7 +30,7 @@ const (
 	OutcomeNothingToCompact  = "nothing_to_compact"      // a requested run, or one that a trigger caused, found nothing to do
 	OutcomeUnchanged         = "unchanged"               // nothing has changed since the last decision
 	OutcomeWaitingAfterUndo  = "waiting_after_undo"      // an operator undid a run; automatic runs wait for a new message
-	OutcomeCooldown          = "cooldown"                // too soon after an ineffective run
+	OutcomeCooldown          = "cooldown"                // too soon after an ineffective run, or one without its summary; decides nothing
 	OutcomeWouldGrow         = "would_grow"              // the view would grow, and the options do not allow that
 	OutcomeOpenToolLoop      = policy.CodeOpenToolLoop   // a tool loop is open, and its signed reasoning or the policy holds what precedes it; due again when it has ended
 	OutcomeMinInterval       = policy.CodeMinInterval    // too soon after the last automatic run that changed the view

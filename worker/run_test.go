@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -191,6 +190,7 @@ func TestIneffectiveRunCoolsDown(t *testing.T) {
 	p.TargetTokens, p.MinGainTokens = 500, 400
 	f := setupWith(t, database(t), p, Config{})
 	f.append("s", "sssssssssau") // 1,100 tokens, of which 200 can go
+	late := f.late()
 	if row := f.run(f.event()); row.Outcome != OutcomeIneffective {
 		t.Fatalf("ended %s, want %s", row.Outcome, OutcomeIneffective)
 	}
@@ -202,7 +202,10 @@ func TestIneffectiveRunCoolsDown(t *testing.T) {
 	if runs, err := f.store.Scheduler.Relay(t.Context(), 0, 0, 10, 0); err != nil || len(runs) != 0 {
 		t.Errorf("the relay queued %v, %v while the session cools down", runs, err)
 	}
-	if row := f.run(f.sweep()[0]); row.Outcome != OutcomeCooldown {
+	if ids := f.sweep(); len(ids) != 0 {
+		t.Errorf("a sweep queued %v while the session cools down", ids)
+	}
+	if row := f.run(late); row.Outcome != OutcomeCooldown {
 		t.Errorf("ended %s, want %s", row.Outcome, OutcomeCooldown)
 	}
 }
@@ -224,9 +227,7 @@ func TestARunThatWouldGrowIsNotTriedAgain(t *testing.T) {
 	}
 	f.write("s", small...)
 	// A run that a worker gave back stands beside that of an event.
-	nightly := f.sweep()[0]
-	c := must(f.store.Worker.Claim(t.Context(), nightly, "another", time.Minute))(t)
-	f.must(f.store.Worker.Requeue(t.Context(), nightly, c.Fence, 0, false, "stopping", ""))
+	nightly := f.late()
 	if row := f.run(f.event()); row.Outcome != OutcomeWouldGrow {
 		t.Fatalf("ended %s, want %s", row.Outcome, OutcomeWouldGrow)
 	}

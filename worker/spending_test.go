@@ -2,11 +2,15 @@ package worker
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
@@ -40,6 +44,72 @@ func TestNoModelIsAskedBeyondALimitOfSpending(t *testing.T) {
 	if row := f.run(asked); row.Outcome != OutcomeApplied || server.Calls() != 2 {
 		t.Errorf("an operator's run ended %s after %d requests", row.Outcome, server.Calls())
 	}
+}
+
+// A session beyond a limit is shown as such for as long as the limit is reached, whatever comes to it in its cooldown, and is
+// tried again, without a new message, when both are over.
+func TestASessionBeyondALimitOfSpendingIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	dsn := database(t)
+	conn := must(pgx.Connect(t.Context(), dsn))(t)
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	fixture, server := modelled(t, dsn, modelPolicy())
+	f := &clocked{fixture: fixture, conn: conn}
+	must(f.store.Scheduler.Lead(t.Context(), "scheduler", "a", time.Hour))(t)
+	f.exec(`SELECT compactor.limit_spending('default', NULL, NULL, 0)`)
+	held := func(when string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, h := range must(f.store.Operator.HeldBack(t.Context(), ""))(t) {
+			got = append(got, h.Reason)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: held back by (-want +got):\n%s", when, diff)
+		}
+	}
+	none := func(when string) {
+		t.Helper()
+		if found := f.forgotten(); len(found) > 0 {
+			t.Fatalf("%s: the reconciler queued %v", when, found)
+		}
+	}
+	if row := f.run(f.event()); row.Outcome != OutcomeNoSummary {
+		t.Fatalf("%s %s", row.Outcome, row.Steps)
+	}
+	held("in its cooldown", CodeSpendingLimit)
+	if ids := f.sweep(); len(ids) > 0 {
+		t.Errorf("a sweep queued %v", ids)
+	}
+	// An event of which the scheduler had read that the session is free.
+	f.exec(`INSERT INTO compactor.runs (sid, trigger) SELECT sid, 'event' FROM compactor.sessions`)
+	late := must(f.store.Operator.Runs(t.Context(), store.RunFilter{Limit: 1}))(t)[0].ID
+	if row := f.run(late); row.Outcome != OutcomeCooldown {
+		t.Fatalf("%s", row.Outcome)
+	}
+	held("after a run that came too soon", CodeSpendingLimit)
+	none("in the cooldown")
+
+	f.pass(time.Hour)
+	found := f.forgotten()
+	if len(found) != 1 {
+		t.Fatalf("after the cooldown the reconciler queued %v", found)
+	}
+	if row := f.run(found[0].Run); row.Outcome != OutcomeNoSummary || server.Calls() != 0 {
+		t.Fatalf("%s after %d requests", row.Outcome, server.Calls())
+	}
+	f.pass(time.Hour)
+	held("after the cooldown", CodeSpendingLimit)
+	none("at the limit")
+
+	f.exec(`SELECT compactor.limit_spending('default', NULL, NULL, NULL)`)
+	held("without the limit")
+	if found = f.forgotten(); len(found) != 1 {
+		t.Fatalf("without the limit the reconciler queued %v", found)
+	}
+	if row := f.run(found[0].Run); row.Outcome != OutcomeApplied || server.Calls() != 1 {
+		t.Errorf("%s after %d requests", row.Outcome, server.Calls())
+	}
+	held("at last")
 }
 
 // Answers without usage count all the same: by the own counter, and marked as estimates.

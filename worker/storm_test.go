@@ -224,8 +224,8 @@ func (in *installation) settle() {
 		if n := int(time.Since(begin) / (5 * time.Second)); n > said && busy != "" {
 			said = n
 			in.t.Logf("%s: after %v: %s", in.schema, time.Since(begin).Round(time.Second), busy)
-			// A session whose summary failed waits for the next sweep, and for a time that doubles with each failure in a
-			// row, as the model goes on failing: that time passes at once here.
+			// A session whose summary failed waits for a time that doubles with each failure in a row, as the model goes on
+			// failing: that time passes at once here.
 			must(in.pool.Exec(in.t.Context(), in.q(`UPDATE @schema@.sessions SET cooldown_until = now() WHERE due AND cooldown_until > now() + interval '10 s'`)))(in.t)
 			must(in.store.Scheduler.FireTick(in.t.Context(), "nightly", time.Now().UTC().Truncate(time.Second), "storm"))(in.t)
 		}

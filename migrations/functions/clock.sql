@@ -131,7 +131,7 @@ BEGIN
     WHERE sid IN (SELECT sid FROM @schema@.outbox WHERE last_at > now() + interval '11 minutes' FOR NO KEY UPDATE SKIP LOCKED);
     GET DIAGNOSTICS v_n = ROW_COUNT;
     v_all := v_all + v_n;
-    UPDATE @schema@.sessions SET cooldown_until = NULL
+    UPDATE @schema@.sessions SET cooldown_until = now()   -- over, as that of one that is to be tried again
     WHERE sid IN (SELECT sid FROM @schema@.sessions WHERE due AND cooldown_until > now() + interval '31 days' FOR NO KEY UPDATE SKIP LOCKED);
     GET DIAGNOSTICS v_n = ROW_COUNT;
     RETURN v_all + v_n;

@@ -26,7 +26,8 @@ BEGIN
     FROM @schema@.model_cooldowns c WHERE @schema@.cools(c.set_at, c.until, now());
     RETURN QUERY
     WITH due AS MATERIALIZED (
-        SELECT s.sid, s.tenant, s.model, s.policy, s.due, s.due_since, s.hold_code, s.last_source_seq, CASE WHEN s.cooldown_until > now() THEN s.cooldown_until END AS cools,
+        SELECT s.sid, s.tenant, s.model, s.policy, s.due, s.due_since, s.hold_code, s.last_source_seq, s.cooldown_until,
+            CASE WHEN s.cooldown_until > now() THEN s.cooldown_until END AS cools,
             o.first_at AS written, h.since AS throttled, q.sid IS NOT NULL AS queued
         FROM @schema@.sessions s
         LEFT JOIN @schema@.outbox o ON o.sid = s.sid
@@ -34,18 +35,27 @@ BEGIN
         LEFT JOIN (SELECT DISTINCT r.sid FROM @schema@.runs r WHERE r.status = 'queued' AND (v_sid IS NULL OR r.sid = v_sid)) q ON q.sid = s.sid
         WHERE (v_sid IS NULL AND s.due AND (v_tenant = '' OR s.tenant = v_tenant) OR s.sid = v_sid)
             AND NOT EXISTS (SELECT FROM @schema@.runs r WHERE r.sid = s.sid AND r.status = 'running')
-    ), seen AS MATERIALIZED (   -- those that no run waits for, and those that a run told to wait, with their last run
-        SELECT d.*, l.*, coalesce(@schema@.decides(l.kind, l.trigger, l.outcome, l.snapshot_seq, d.last_source_seq), false) AS decided
+    ), last AS MATERIALIZED (   -- those that no run waits for, and those that a run told to wait, with their last run and the one that began the cooldown
+        SELECT d.*, l.*, w.steps AS why_steps, w.ended_at AS cools_since
         FROM due d LEFT JOIN LATERAL (SELECT r.kind, r.trigger, r.status, r.outcome, r.error_code, r.snapshot_seq, r.ended_at, r.steps FROM @schema@.runs r
             WHERE r.sid = d.sid AND r.status NOT IN ('queued', 'running') AND r.options->'dry_run' IS DISTINCT FROM 'true' ORDER BY r.id DESC LIMIT 1) l ON true
+            -- That need not be the last one: others leave the cooldown as it is.
+            LEFT JOIN LATERAL (SELECT r.steps, r.ended_at FROM @schema@.runs r WHERE d.cools IS NOT NULL AND r.sid = d.sid
+                AND r.trigger IN ('nightly', 'event') AND r.outcome IN ('no_summary', 'ineffective', 'would_grow') ORDER BY r.id DESC LIMIT 1) w ON true
         WHERE d.cools IS NOT NULL OR d.due AND d.written IS NULL AND d.throttled IS NULL AND NOT d.queued
-    ), cooling AS MATERIALIZED (
-        SELECT c.*, CASE WHEN c.hold_code IS NOT NULL THEN c.hold_code
-            WHEN c.steps @? '$[*].no_summary ? (@ == "spending_limit")' AND x.limited THEN 'spending_limit'
-            WHEN c.steps @? '$[*].no_summary ? (@ != "")' AND v_models IS NOT NULL THEN 'model_down'
+    ), limited AS MATERIALIZED (
+        SELECT t.tenant FROM (SELECT DISTINCT l.tenant FROM last l WHERE @schema@.beyond_limit(CASE WHEN l.cools IS NULL THEN l.steps ELSE l.why_steps END)) t
+        WHERE @schema@.spending_limited(t.tenant)
+    ), seen AS MATERIALIZED (
+        SELECT l.*, coalesce(@schema@.decides(l.kind, l.trigger, l.outcome, l.snapshot_seq, l.last_source_seq,
+            l.cooldown_until IS NOT NULL AND NOT (x.tenant IS NOT NULL AND @schema@.beyond_limit(l.steps))), false) AS decided, x.tenant IS NOT NULL AS limited
+        FROM last l LEFT JOIN limited x ON x.tenant = l.tenant
+    ), cooling AS MATERIALIZED (   -- those in a cooldown, and those that are left alone after it, as the limit is still reached
+        SELECT c.*, CASE WHEN c.cools IS NULL THEN 'spending_limit' WHEN c.hold_code IS NOT NULL THEN c.hold_code
+            WHEN @schema@.beyond_limit(c.why_steps) AND c.limited THEN 'spending_limit'
+            WHEN c.why_steps @? '$[*].no_summary ? (@ != "")' AND v_models IS NOT NULL THEN 'model_down'
             ELSE 'cooldown' END AS why
-        FROM seen c LEFT JOIN (SELECT t.tenant, @schema@.spending_limited(t.tenant) AS limited FROM (SELECT DISTINCT s.tenant FROM seen s WHERE s.cools IS NOT NULL) t) x ON x.tenant = c.tenant
-        WHERE c.cools IS NOT NULL
+        FROM seen c WHERE c.cools IS NOT NULL OR c.due AND c.decided AND c.outcome = 'no_summary' AND c.limited AND @schema@.beyond_limit(c.steps)
     ), waiting AS MATERIALIZED (   -- not due, as something waits
         SELECT s.*, CASE WHEN s.state <> 'active' THEN s.state
             WHEN s.last_source_seq > 0 AND s.last_source_seq <= s.hold_seq THEN 'waiting_after_undo'
@@ -83,13 +93,13 @@ BEGIN
         FROM due d WHERE d.throttled IS NOT NULL GROUP BY d.tenant
         UNION ALL SELECT 'run_limit', count(*), min(d.written), NULL, 'compactor limit clear --all', (SELECT l.runs_per_second || CASE l.runs_per_second WHEN 1 THEN ' run' ELSE ' runs' END FROM @schema@.spending_limits l WHERE l.tenant = '') || ' of all tenants may start in a second', true, NULL
         FROM due d WHERE d.due AND d.written < now() AND d.cools IS NULL AND EXISTS (SELECT FROM @schema@.startable_runs() a WHERE a.tenant = '' AND a.most < 1)
-        UNION ALL SELECT 'spending_limit', count(*), min(c.ended_at), max(c.cools),
+        UNION ALL SELECT 'spending_limit', count(*), min(coalesce(c.cools_since, c.ended_at)), NULL,
             'compactor limit clear' || CASE WHEN NOT EXISTS (SELECT FROM @schema@.spending_limits l WHERE l.tenant = c.tenant) THEN ' --all' ELSE ' --tenant ' || @schema@.shell_word(c.tenant) END,
             'no model is asked for tenant ' || c.tenant || ': see compactor limit list', true, NULL
         FROM cooling c WHERE c.why = 'spending_limit' GROUP BY c.tenant
-        UNION ALL SELECT 'model_down', count(*), min(c.ended_at), max(c.cools), 'the model, when it answers, or ' || v_compact, v_models, false, NULL
+        UNION ALL SELECT 'model_down', count(*), min(c.cools_since), max(c.cools), 'the model, when it answers, or ' || v_compact, v_models, false, NULL
         FROM cooling c WHERE c.why = 'model_down'
-        UNION ALL SELECT c.why, count(*), min(coalesce(c.ended_at, c.due_since)), max(c.cools), v_compact, NULL, true, NULL
+        UNION ALL SELECT c.why, count(*), min(coalesce(c.cools_since, c.ended_at, c.due_since)), max(c.cools), v_compact, NULL, true, NULL
         FROM cooling c WHERE c.why NOT IN ('spending_limit', 'model_down') GROUP BY c.why
         UNION ALL SELECT CASE WHEN x.why = 'mid_turn' AND l.outcome = 'not_triggered' THEN l.outcome ELSE x.why END AS why, count(*), min(coalesce(CASE x.why WHEN 'waiting_after_undo' THEN x.view_changed_at END, l.ended_at)), NULL,
             CASE min(x.why) WHEN 'quarantined' THEN 'the next message, another policy, or ' WHEN 'service_managed' THEN 'another policy or label, or ' WHEN 'waiting_after_undo' THEN 'the next message, or '
@@ -97,7 +107,7 @@ BEGIN
             CASE WHEN min(x.quarantine_reason) <> max(x.quarantine_reason)
                 THEN format('for example session %2$s of tenant %1$s: %3$s', VARIADIC min(ARRAY[x.tenant, x.id, x.quarantine_reason]) FILTER (WHERE x.quarantine_reason <> ''))
                 ELSE min(x.quarantine_reason) END, true, NULL
-        FROM waiting x LEFT JOIN LATERAL (SELECT r.outcome, r.ended_at FROM @schema@.runs r WHERE r.sid = x.sid AND r.status NOT IN ('queued', 'running') ORDER BY r.id DESC LIMIT 1) l ON true
+        FROM waiting x LEFT JOIN LATERAL (SELECT r.outcome, r.ended_at FROM @schema@.runs r WHERE r.sid = x.sid AND r.status NOT IN ('queued', 'running') AND NOT @schema@.says_nothing(r.outcome, r.options) ORDER BY r.id DESC LIMIT 1) l ON true
         WHERE x.why IS NOT NULL AND (x.why <> 'service_managed' OR v_sid IS NOT NULL OR @schema@.would_be_due(x.sid)) GROUP BY 1
         UNION ALL SELECT CASE r.error_code WHEN 'read_budget' THEN 'read_budget' ELSE 'postponed' END, count(DISTINCT r.sid), min(r.queued_at), max(r.deliver_at),
             CASE r.error_code WHEN 'read_budget' THEN 'the end of other runs, a higher worker.read_budget or more workers' ELSE 'another attempt' END,
@@ -106,7 +116,7 @@ BEGIN
         WHERE r.status = 'queued' AND (v_sid IS NULL OR r.sid = v_sid) AND r.deliver_at > now() AND r.deliver_at <= r.waiting_since
             AND r.error_code IS NOT NULL AND r.error_code NOT IN ('paused', 'run_limit') GROUP BY r.error_code
         UNION ALL SELECT CASE v.status WHEN 'failed' THEN 'failed' ELSE 'unchanged' END, count(*), min(v.ended_at), NULL, 'the next message, or ' || v_compact, 'the last run ended as ' || v.outcome, v.status <> 'failed', NULL
-        FROM seen v WHERE v.due AND v.decided AND v.cools IS NULL GROUP BY v.status = 'failed', v.status, v.outcome
+        FROM seen v WHERE v.due AND v.decided AND v.cools IS NULL AND NOT (v.outcome = 'no_summary' AND v.limited AND @schema@.beyond_limit(v.steps)) GROUP BY v.status = 'failed', v.status, v.outcome
     )
     SELECT h.reason, h.n::bigint, h.since, h.until, h.ends_by, coalesce(h.detail, ''), h.decided, h.id FROM held h WHERE h.n > 0 ORDER BY h.decided, h.n DESC, h.reason, h.id;
 END $$;
@@ -114,11 +124,23 @@ END $$;
 CREATE OR REPLACE VIEW @schema@.held_back AS SELECT * FROM @schema@.held_back('');
 
 -- Whether a run, which is the last of its session, decided on all messages up to a source: a due session is then left alone until
--- the next one. What an application or an operator does to the view decides nothing.
-CREATE OR REPLACE FUNCTION @schema@.decides(p_kind text, p_trigger text, p_outcome text, p_snapshot bigint, p_source bigint)
+-- the next one. What an application or an operator does to the view decides nothing, and neither does a run that only came too
+-- soon: what it was for is still to be looked at. One that got no summary decides nothing where a later one may get it (p_retry).
+CREATE OR REPLACE FUNCTION @schema@.decides(p_kind text, p_trigger text, p_outcome text, p_snapshot bigint, p_source bigint, p_retry boolean)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT (p_kind = 'compact' OR p_kind = 'repair' AND p_trigger <> 'application') AND p_outcome <> ALL ('{paused,stale,min_interval,max_per_hour,max_per_day}')
+    SELECT (p_kind = 'compact' OR p_kind = 'repair' AND p_trigger <> 'application')
+        AND p_outcome <> ALL ('{cooldown,paused,stale,min_interval,max_per_hour,max_per_day}') AND NOT (p_outcome = 'no_summary' AND p_retry)
         AND p_snapshot >= p_source
+$$;
+
+-- Whether a step of a run got no summary as a limit of spending was reached.
+CREATE OR REPLACE FUNCTION @schema@.beyond_limit(p_steps jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(p_steps @? '$[*].no_summary ? (@ == "spending_limit")', false)
+$$;
+
+-- Whether a run that ended says nothing about its session: it only planned, or ended before it looked at it.
+CREATE OR REPLACE FUNCTION @schema@.says_nothing(p_outcome text, p_options jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(p_options->'dry_run' = 'true', false) OR p_outcome = ANY ('{cooldown,paused,stale,busy,superseded,cancelled}')
 $$;
 
 -- Whether a session would be due if another service did not manage its history.

@@ -71,13 +71,16 @@ BEGIN
         RETURN;
     END IF;
     v_share := least(p_limit, greatest(8, p_limit / cardinality(v_turns)));
-    -- A run that is under way or queued for another reason stands for that of the sweep, unless it only plans.
+    -- A run that is under way or queued for another reason stands for that of the sweep, unless it only plans. In a cooldown a run
+    -- has nothing to do but to repair the view; what may be tried again afterwards the reconciler finds (see decides). What a guard
+    -- on the rate of runs holds is left to the run, as another policy may have another guard.
     SELECT coalesce(array_agg(s.sid), '{}'), coalesce(array_agg(t.tenant), '{}'), coalesce(array_agg(s.sid) FILTER (WHERE
             NOT EXISTS (SELECT FROM @schema@.runs r WHERE r.sid = s.sid AND r.status IN ('queued', 'running') AND r.options->'dry_run' IS DISTINCT FROM 'true')
+            AND (s.cooldown_until > now() AND s.hold_code IS NULL AND s.suspect_seq IS NULL) IS NOT true
             AND NOT (EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL) AND @schema@.paused(t.tenant, s.model, s.policy))), '{}')
     INTO v_sids, v_tenants, v_free
     FROM @schema@.sweep_tenants t CROSS JOIN LATERAL (
-        SELECT s.sid, s.model, s.policy FROM @schema@.sessions s WHERE s.due AND s.tenant = t.tenant AND s.sid > t.cursor_sid ORDER BY s.sid LIMIT least(v_share, (v_most->>t.tenant)::int)) s
+        SELECT s.sid, s.model, s.policy, s.cooldown_until, s.hold_code, s.suspect_seq FROM @schema@.sessions s WHERE s.due AND s.tenant = t.tenant AND s.sid > t.cursor_sid ORDER BY s.sid LIMIT least(v_share, (v_most->>t.tenant)::int)) s
     WHERE t.sweep = p_sweep AND t.tenant = ANY(v_turns);
     IF p_rules IS NOT NULL THEN
         SELECT t.ended, t.unknown INTO ended, unknown FROM @schema@.truncate_sessions(p_sweep, v_free, p_rules, p_worker) t;

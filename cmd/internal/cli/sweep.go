@@ -91,7 +91,7 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 	}
 	if r.Due != nil {
 		sessions = fmt.Sprintf("%s due, %s to go", term.Count(*r.Due), term.Count(r.Remaining)) +
-			when(r.LeftOut > 0, fmt.Sprintf(", %s left out (paused, or under way)", term.Count(r.LeftOut)))
+			when(r.LeftOut > 0, fmt.Sprintf(", %s left out (paused, in a cooldown, or under way)", term.Count(r.LeftOut)))
 	}
 	return e.show(out, func() {
 		e.pairs(
@@ -330,6 +330,9 @@ func forecastSweep(ctx context.Context, e *Env, st *store.Store, tenant string) 
 		plural(f.Tenants, "tenant")), "not known: no sweep with runs is done yet", ""
 	if f.Paused > 0 {
 		sessions += fmt.Sprintf("; %s paused and left out", term.Count(f.Paused))
+	}
+	if f.Cooling > 0 {
+		sessions += fmt.Sprintf("; %s in a cooldown and left out", term.Count(f.Cooling))
 	}
 	if f.RunsPerSecond > 0 {
 		took = fmt.Sprintf("%s, at the %.1f runs per second of sweep %d", term.Duration(takes), f.RunsPerSecond, f.Like)

@@ -321,7 +321,7 @@ func (x *Explainer) next(out Explanation) (string, *time.Time) {
 	at := func(what string, t time.Time) (string, *time.Time) { return what, UTC(&t) }
 	for _, h := range out.HeldBack {
 		switch {
-		case h.Code == worker.CodeSpendingLimit && h.Until == nil: // other runs go on
+		case h.Code == worker.CodeSpendingLimit && h.Since == nil: // other runs go on
 		case h.EndsBy == "":
 			return h.Text, nil
 		case h.Until != nil:
