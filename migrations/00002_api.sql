@@ -72,6 +72,10 @@ CREATE TABLE @schema@.item_secrets (
 );
 INSERT INTO @schema@.item_secrets DEFAULT VALUES;
 
+-- The last erasure of the session that was there when the run was claimed: ask_summary compares it.
+ALTER TABLE @schema@.runs ADD COLUMN last_erasure bigint;
+CREATE INDEX runs_of_erasures ON @schema@.runs (sid, id) WHERE kind = 'erase';
+
 -- How often an agent looked up messages that the run had taken out of its view.
 ALTER TABLE @schema@.runs ADD COLUMN looked_up bigint NOT NULL DEFAULT 0;
 

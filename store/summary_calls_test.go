@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/store/storetest"
 )
 
 // claimed returns a claimed run of a new session.
@@ -220,5 +222,31 @@ func TestWhatAServerAnsweredIsOnTheCall(t *testing.T) {
 		if call.ServerError != "" || call.State != "failed" || call.HTTPStatus != 404 {
 			t.Errorf("after the erasure: %+v", call)
 		}
+	}
+}
+
+// An erasure that began before a run was claimed does not take the run back, which may have read the words: no
+// model is asked for it, as its answer would outlive the erasure.
+func TestARunThatWasClaimedDuringAnErasureAsksNoModel(t *testing.T) {
+	s := fresh(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 4)...)
+	run := must(s.Request(t.Context(), k, TriggerOperator, "test", Options{}))(t)
+	tx := must(s.pool.Begin(t.Context()))(t)
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	must(tx.Exec(t.Context(), s.q(`SELECT compactor.erase('default', 's', '{m1}', 'why', 'by')`)))(t)
+	c := must(s.Worker.Claim(t.Context(), run, "worker", time.Minute))(t)
+	asked := make(chan error, 1)
+	go func() {
+		_, _, _, err := s.Worker.AskSummary(t.Context(), SummaryCall{Run: run, Fence: c.Fence, Key: "k", PromptHash: "p"})
+		asked <- err
+	}()
+	storetest.Await(t, "it waits for the erasure", func() bool { return len(asked) > 0 || waiters(t, s) > 0 })
+	noError(t, tx.Commit(t.Context()))
+	wantError(t, <-asked, ErrNotApplicable, "a question of a run from before the erasure")
+	again := must(s.Worker.Claim(t.Context(), run, "worker", time.Minute))(t) // the run begins again
+	id, _, _, err := s.Worker.AskSummary(t.Context(), SummaryCall{Run: run, Fence: again.Fence, Key: "k", PromptHash: "p"})
+	if err != nil || id == 0 {
+		t.Errorf("after the erasure: %d, %v", id, err)
 	}
 }

@@ -7,9 +7,18 @@ CREATE OR REPLACE FUNCTION @schema@.ask_summary(p_run bigint, p_fence bigint, p_
 DECLARE
     v_sid     bigint;
     v_trigger text;
+    v_erased  bigint;
 BEGIN
-    SELECT sid, trigger INTO v_sid, v_trigger FROM @schema@.runs WHERE id = p_run AND status = 'running' AND fence = p_fence FOR KEY SHARE;
+    SELECT sid, trigger, last_erasure INTO v_sid, v_trigger, v_erased FROM @schema@.runs WHERE id = p_run AND status = 'running' AND fence = p_fence FOR KEY SHARE;
     IF NOT FOUND THEN
+        code := 'fenced'; RETURN;
+    END IF;
+    -- An erasure that saw the run before it was claimed has not taken it back, and the run may have read the words before they
+    -- were gone: that erasure is waited for, and the run begins again. One that comes later ends the call.
+    PERFORM FROM @schema@.sessions WHERE sid = v_sid FOR SHARE;
+    IF EXISTS (SELECT FROM @schema@.runs e WHERE e.sid = v_sid AND e.kind = 'erase' AND e.id > coalesce(v_erased, 0)) THEN
+        UPDATE @schema@.runs SET status = 'queued', lease_until = NULL, fence = fence + 1, deliver_at = now(), waiting_since = now()
+        WHERE id = p_run AND status = 'running' AND fence = p_fence;
         code := 'fenced'; RETURN;
     END IF;
     SELECT * INTO call FROM @schema@.summary_calls c WHERE c.key = p_key AND c.state IN ('asked', 'answered') FOR NO KEY UPDATE;

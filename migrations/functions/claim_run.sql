@@ -33,7 +33,8 @@ BEGIN
         END IF;
     END IF;
     UPDATE @schema@.runs SET status = 'running', fence = runs.fence + 1 + (random() * 1e12)::bigint, lease_until = now() + p_lease,
-        deliver_at = now(), worker = p_worker, attempts = attempts + 1, started_at = coalesce(started_at, now())
+        deliver_at = now(), worker = p_worker, attempts = attempts + 1, started_at = coalesce(started_at, now()),
+        last_erasure = (SELECT max(e.id) FROM @schema@.runs e WHERE e.sid = r.sid AND e.kind = 'erase')   -- of words that the run does not read
     WHERE id = p_run RETURNING runs.fence INTO fence;
     code := 'claimed';
 END $$;
