@@ -239,8 +239,8 @@ func TestNoIndexHasAColumnThatAnAppendOrALeaseChanges(t *testing.T) {
 		GROUP BY c.relname ORDER BY 1`)
 	want := []string{
 		"outbox: first_at sid tenant",
-		// queued_at and requested_by never change.
-		"runs: attempts bulk deliver_at ended_at id outcome queued_at requested_by sid status sweep trigger turn_of",
+		// queued_at and requested_by never change, kind with the status alone.
+		"runs: attempts bulk deliver_at ended_at id kind outcome queued_at requested_by sid status sweep trigger turn_of",
 		// next_check_at changes under triggers that wait alone, loop_seq and hold_seq with runs that wait, undos and pins.
 		"sessions: due hold_seq id loop_seq next_check_at parent sid state tenant",
 	}
