@@ -64,8 +64,9 @@ func (s Reader) WholeView(ctx context.Context, k Key) (v WholeView, err error) {
 			coalesce(v.created_at, '0001-01-01Z'), coalesce(v.source_id, ''), coalesce(s.pinned @> v.seq, false),
 			s.revision, s.last_seq, coalesce(s.model, ''), s.tail_start
 		FROM (SELECT *, (SELECT coalesce(max(l.seq), 0) + 1 FROM compactor.message_log l
-				WHERE l.sid = s.sid AND l.kind = 'm' AND NOT s.live @> l.seq) AS tail_start
-			FROM compactor.sessions s WHERE s.tenant = $1 AND s.id = $2 OFFSET 0) s
+				WHERE l.sid = s.sid AND l.kind = 'm' AND NOT s.flat @> l.seq) AS tail_start
+			FROM (SELECT *, live + '{}' AS flat -- a long one is stored compressed, and would be read again for each message
+				FROM compactor.sessions WHERE tenant = $1 AND id = $2 OFFSET 0) s OFFSET 0) s
 		LEFT JOIN compactor.view($1, $2) v ON true`
 	op := fmt.Sprintf("view of session %s", k)
 	rows, err := queryRows(ctx, s.Store, op, func(row pgx.CollectableRow) (Stored, error) {

@@ -28,10 +28,10 @@ CREATE OR REPLACE FUNCTION @schema@.merged_message(p_bodies text[]) RETURNS text
         || coalesce((SELECT string_agg(',' || to_json(key)::text || ':' || value, '' ORDER BY place) FROM k WHERE key NOT IN ('role', 'content')), '') || '}'
 $$;
 
--- The messages of a view with their words, in no order. Costs what the view holds, not what the log holds: OFFSET 0 keeps the
+-- The messages of a view with their words, in no order; p_whole says that the spans (see spans) hold nothing else. Costs what the view holds, not what the log holds: OFFSET 0 keeps the
 -- planner on the ranges. Callers set off nested loops and hash joins: words and metadata of a range are merged; the planner, which knows
 -- no range, would read all words for each message.
-CREATE OR REPLACE FUNCTION @schema@.view_words(p_sid bigint, p_live int8multirange, p_out int8multirange, p_spans int8multirange)
+CREATE OR REPLACE FUNCTION @schema@.view_words(p_sid bigint, p_live int8multirange, p_out int8multirange, p_spans int8multirange, p_whole boolean)
 RETURNS TABLE (seq bigint, id text, kind "char", role text, body text, token_count int, created_at timestamptz, source_id text, "position" bigint)
 LANGUAGE sql STABLE ROWS 200 AS $$
     SELECT m.seq, m.id, m.kind, m.role, CASE WHEN m.bare THEN @schema@.without_reasoning(m.body) ELSE m.body END,
@@ -41,7 +41,7 @@ LANGUAGE sql STABLE ROWS 200 AS $$
             b.body, @schema@.signed_reasoning(l.flags) AND p_out @> l.seq AS bare
         FROM @schema@.message_log l LEFT JOIN (SELECT w.seq, w.body FROM @schema@.message_body w
             WHERE w.sid = p_sid AND w.seq >= lower(r.x) AND w.seq < coalesce(upper(r.x), 9223372036854775807) ORDER BY w.seq OFFSET 0) b ON b.seq = l.seq
-        WHERE l.sid = p_sid AND l.seq >= lower(r.x) AND l.seq < coalesce(upper(r.x), 9223372036854775807) AND (p_spans = p_live OR p_live @> l.seq) OFFSET 0) m
+        WHERE l.sid = p_sid AND l.seq >= lower(r.x) AND l.seq < coalesce(upper(r.x), 9223372036854775807) AND (p_whole OR p_live @> l.seq) OFFSET 0) m
     WHERE NOT (m.bare AND @schema@.reasoning_only(m.role_code, m.calls, m.flags))
 $$;
 
@@ -58,6 +58,7 @@ DECLARE   -- not LANGUAGE sql, which would plan this again in each call
     v_live   int8multirange;   -- in memory: a long one is stored out of line, compressed, and would be read again for each message
     v_out    int8multirange;
     v_spans  int8multirange;
+    v_whole  boolean;
     v_twice  boolean;
     v_parallel boolean;
 BEGIN
@@ -71,14 +72,16 @@ BEGIN
         RETURN;
     END IF;
     v_spans := @schema@.spans(v_live);
+    v_whole := v_spans = v_live;
     RETURN QUERY SELECT m.seq, m.id, CASE m.kind WHEN 'm' THEN 'source' WHEN 's' THEN 'summary' ELSE 'replacement' END,
            m.role, m.body::json, m.token_count, m.created_at, m.source_id
-    FROM @schema@.view_words(v_sid, v_live, v_out, v_spans) m
+    FROM @schema@.view_words(v_sid, v_live, v_out, v_spans, v_whole) m
     ORDER BY m.position, (m.kind <> 's'), (m.kind = 'm' AND m.position <> m.seq), m.seq;
 END $$;
 
 -- The messages of the view alone, as the text of a JSON array, with the revision, the last seq, and whether messages may have
--- keys of formats: in less than half of the time, as nothing of each message is made a row of a result and read as JSON. No row for a session that does not exist.
+-- keys of formats: in less than half of the time, as nothing of each message is made a row of a result and read as JSON. No
+-- row for a session that does not exist.
 CREATE OR REPLACE FUNCTION @schema@.view_text(p_tenant text, p_session text, OUT revision bigint, OUT last_seq bigint, OUT format_keys boolean, OUT messages text)
 RETURNS SETOF record LANGUAGE plpgsql STABLE ROWS 1 SET jit = off SET enable_nestloop = off SET enable_hashjoin = off
     SET work_mem = '32MB' SET plan_cache_mode = 'force_generic_plan' AS $$
@@ -88,6 +91,7 @@ DECLARE
     v_live   int8multirange;
     v_out    int8multirange;
     v_spans  int8multirange;
+    v_whole  boolean;
     v_rows   boolean;
 BEGIN
     SELECT s.sid, s.live + '{}', s.reasoning_out + '{}', s.repeated_ids OR s.parallel, s.revision, s.last_seq, coalesce(s.format_keys, true)
@@ -98,8 +102,9 @@ BEGIN
         SELECT string_agg(v.message::text, ',') INTO messages FROM @schema@.view(p_tenant, p_session) v;
     ELSE
         v_spans := @schema@.spans(v_live);
+        v_whole := v_spans = v_live;
         SELECT string_agg(m.body, ',' ORDER BY m.position, (m.kind <> 's'), (m.kind = 'm' AND m.position <> m.seq), m.seq) INTO messages
-        FROM @schema@.view_words(v_sid, v_live, v_out, v_spans) m;
+        FROM @schema@.view_words(v_sid, v_live, v_out, v_spans, v_whole) m;
     END IF;
     messages := '[' || coalesce(messages, '') || ']';
     RETURN NEXT;
