@@ -17,8 +17,7 @@ BEGIN
     -- were gone: that erasure is waited for, and the run begins again. One that comes later ends the call.
     PERFORM FROM @schema@.sessions WHERE sid = v_sid FOR SHARE;
     IF EXISTS (SELECT FROM @schema@.runs e WHERE e.sid = v_sid AND e.kind = 'erase' AND e.id > coalesce(v_erased, 0)) THEN
-        UPDATE @schema@.runs SET status = 'queued', lease_until = NULL, fence = fence + 1, deliver_at = now(), waiting_since = now()
-        WHERE id = p_run AND status = 'running' AND fence = p_fence;
+        PERFORM @schema@.take_back(v_sid, p_fence);
         code := 'fenced'; RETURN;
     END IF;
     SELECT * INTO call FROM @schema@.summary_calls c WHERE c.key = p_key AND c.state IN ('asked', 'answered') FOR NO KEY UPDATE;
@@ -37,4 +36,11 @@ BEGIN
     INSERT INTO @schema@.summary_calls (key, sid, run, fence, state, prompt_hash)
     VALUES (p_key, v_sid, p_run, p_fence, 'asked', p_prompt_hash) RETURNING * INTO call;
     code := 'ask';
+END $$;
+
+-- Takes the run of a session that is under way, or only the claim p_fence of it, back from its worker: it is executed again.
+CREATE OR REPLACE FUNCTION @schema@.take_back(p_sid bigint, p_fence bigint DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE @schema@.runs SET status = 'queued', lease_until = NULL, fence = fence + 1, deliver_at = now(), waiting_since = now()
+    WHERE sid = p_sid AND status = 'running' AND fence = coalesce(p_fence, fence);
 END $$;

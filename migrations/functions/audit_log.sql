@@ -40,8 +40,8 @@ BEGIN
     ORDER BY e.at DESC, e.id DESC, e.what COLLATE "C" DESC LIMIT p_limit;
 END $$;
 
--- Keeps that a session was changed, in the transaction of the change, by whom the connection names (the setting compactor.by).
--- The API names keys and the command line its user; a connection that names nobody is an application's, of which nothing is kept.
+-- Keeps that a session was changed, in the transaction of the change, by the name in the setting compactor.by.
+-- The API sets it to its key and the command line to its user. Without it, the connection is an application's, and nothing is kept.
 CREATE OR REPLACE FUNCTION @schema@.note_change(p_action text, s @schema@.sessions, p_object text DEFAULT '') RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_by text := coalesce(current_setting('compactor.by', true), '');

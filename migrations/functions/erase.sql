@@ -53,8 +53,7 @@ BEGIN
         v_all := v_all + v_more;
     END LOOP;
     -- A run that is under way has read the words. It is executed again, and what its model answers is not stored.
-    UPDATE @schema@.runs SET status = 'queued', lease_until = NULL, fence = fence + 1, deliver_at = now(), waiting_since = now()
-    WHERE sid = s.sid AND status = 'running';
+    PERFORM @schema@.take_back(s.sid);
     UPDATE @schema@.summary_calls SET server_error = NULL WHERE sid = s.sid AND server_error IS NOT NULL;   -- a server may repeat words
     UPDATE @schema@.summary_calls SET state = CASE state WHEN 'asked' THEN 'lost' ELSE 'forgotten' END, answer = NULL,
         ended_at = coalesce(ended_at, clock_timestamp())

@@ -238,6 +238,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('sweep_fails', '{}'),
             ('sweep_page', '{worker}'),
             ('sweep_worked', '{reader}'),
+            ('take_back', '{}'),
             ('take_lead', '{worker}'),
             ('tell_parents', '{}'),
             ('tenant_of', '{}'),

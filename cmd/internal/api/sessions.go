@@ -233,7 +233,7 @@ func compactSession(ctx context.Context, c *caller, in *compactSessionIn) (*comp
 	if err := planning.CheckSummary(ctx, st, k); err != nil {
 		return nil, invalid("body.summary.text", "summary: %s", err)
 	}
-	id, err := c.all().Request(ctx, k, store.TriggerOperator, c.by(), o) // whoever is bound to the tenant may force less
+	id, err := c.all().Request(ctx, k, store.TriggerOperator, c.by(), o) // bound to the tenant, force would not pass a pause of all tenants
 	if err != nil {
 		return nil, err
 	}
