@@ -184,19 +184,34 @@ func (k *keys) allow(id int64) time.Duration {
 
 // authenticate returns the caller of a request.
 func (s *Server) authenticate(r *http.Request) (*caller, error) {
-	c := &caller{server: s, secret: cmp.Or(bearer(r.Header.Get("Authorization")), r.Header.Get("X-Api-Key"))}
-	var err error
-	if c.key, err = s.keys.find(r.Context(), c.secret, r.RemoteAddr); err != nil {
+	secret := cmp.Or(bearer(r.Header.Get("Authorization")), r.Header.Get("X-Api-Key"))
+	key, err := s.admit(r, secret)
+	if err != nil {
 		return nil, err
 	}
-	if c.key.ID == 0 && (!s.loopback || !isLocal(r.Host)) { // a page whose name leads here
-		return nil, problem(http.StatusForbidden, "foreign_host", "without keys, the host of a request is 127.0.0.1 or localhost")
+	return s.callerFor(r, secret, key)
+}
+
+// admit returns the key that a secret is, a zero one for none, if a request with it may be answered now.
+func (s *Server) admit(r *http.Request, secret string) (store.APIKey, error) {
+	key, err := s.keys.find(r.Context(), secret, r.RemoteAddr)
+	if err != nil {
+		return key, err
 	}
-	if wait := s.keys.allow(c.key.ID); wait > 0 {
-		return nil, problem(http.StatusTooManyRequests, "rate_limited",
+	if key.ID == 0 && (!s.loopback || !isLocal(r.Host)) { // a page whose name leads here
+		return key, problem(http.StatusForbidden, "foreign_host", "without keys, the host of a request is 127.0.0.1 or localhost")
+	}
+	if wait := s.keys.allow(key.ID); wait > 0 {
+		return key, problem(http.StatusTooManyRequests, "rate_limited",
 			"more than %v requests a second with this key (api.requests_per_second)", s.o.Config.API.RequestsPerSecond).
 			with("Retry-After", retryAfter(wait))
 	}
+	return key, nil
+}
+
+// callerFor returns the caller of a request with a key.
+func (s *Server) callerFor(r *http.Request, secret string, key store.APIKey) (*caller, error) {
+	c := &caller{server: s, secret: secret, key: key}
 	if strings.Contains(r.URL.RawQuery, "tenant=") {
 		c.tenant = r.URL.Query().Get("tenant")
 	}

@@ -34,6 +34,8 @@ type Options struct {
 	Version  string
 	// Observe is called after each request, with the pattern of its route; it may be nil.
 	Observe func(route string, status int, took time.Duration)
+	// Pages makes the handler of the dashboard, which serves all below PagesPath; nil for none.
+	Pages func(*Server) http.Handler
 }
 
 // Server serves the API on an address.
@@ -49,6 +51,8 @@ type Server struct {
 	streams    chan struct{}      // one element for each that is open
 	compacting chan struct{}      // one element for each compaction without a session
 	feeds      feeds
+	operations http.Handler // of requests with a caller
+	pages      http.Handler // of the dashboard; may be nil
 }
 
 const (
@@ -178,9 +182,16 @@ func failed(ctx context.Context, err error) {
 
 // handler returns all handlers that a request passes through.
 func (s *Server) handler() http.Handler {
-	routes := s.routes()
+	s.operations = s.routes()
+	if s.o.Pages != nil {
+		s.pages = s.o.Pages(s)
+	}
 	inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
+		if s.servePages(w, r) {
+			x.route = r.Pattern
+			return
+		}
 		if !public(r.URL.Path) {
 			c, err := s.authenticate(r)
 			if err != nil {
@@ -195,7 +206,7 @@ func (s *Server) handler() http.Handler {
 			writeProblem(w, r, problemOf(err))
 			return
 		}
-		routes.ServeHTTP(w, r)
+		s.operations.ServeHTTP(w, r)
 		x.route = r.Pattern
 	})
 	pages := http.NewCrossOriginProtection() // in the browser of a person who may call the API

@@ -12,6 +12,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/api"
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/cmd/internal/web"
 	"github.com/sessionstore/compactor/store"
 )
 
@@ -43,6 +44,11 @@ func apiRole(ctx context.Context, apps []*App, alone bool, wait time.Duration) (
 	o := api.Options{
 		Config: c, Store: a.Store, Planner: a.Planner, Registry: a.Planner.Registry, Logger: a.Logger,
 		Version: newBuildVersion(debug.ReadBuildInfo()).Version,
+	}
+	if c.API.Dashboard {
+		o.Pages = web.Pages(web.Options{
+			Version: o.Version, HideTexts: c.API.HideTexts, SignOut: c.API.SignOut, Secure: c.API.TLSCert != "",
+		})
 	}
 	if a.metrics != nil {
 		o.Observe = a.metrics.Requested

@@ -35,6 +35,12 @@ type API struct {
 	ReadTimeout  time.Duration `yaml:"read_timeout"`
 	WriteTimeout time.Duration `yaml:"write_timeout"`
 	IdleTimeout  time.Duration `yaml:"idle_timeout"`
+	// Dashboard serves pages for people, too, at /ui/.
+	Dashboard bool `yaml:"dashboard"`
+	// HideTexts keeps texts of messages and summaries off its pages until they are asked for.
+	HideTexts bool `yaml:"hide_texts"`
+	// SignOut ends the sign-in of a browser after this time without a request.
+	SignOut time.Duration `yaml:"sign_out"`
 }
 
 // APIOff is the value of API.Listen without a listener.
@@ -47,6 +53,7 @@ func defaultAPI() API {
 	return API{
 		Listen: "127.0.0.1:8321", MaxBody: 32e6, MaxBatch: 20_000, MaxPage: 500, RequestsPerSecond: 5000, MaxStreams: 500,
 		MaxCompactions: 8, ReadTimeout: time.Minute, WriteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute,
+		Dashboard: true, SignOut: 30 * time.Minute,
 	}
 }
 
@@ -66,6 +73,7 @@ func (c API) Validate() error {
 	policy.CheckRange(&fs, "max_compactions", c.MaxCompactions, 0, 10_000)
 	policy.CheckRange(&fs, "write_timeout", c.WriteTimeout, 2*MaxWait, time.Hour)
 	policy.CheckRange(&fs, "idle_timeout", c.IdleTimeout, time.Second, time.Hour)
+	policy.CheckRange(&fs, "sign_out", c.SignOut, time.Minute, 30*24*time.Hour)
 	return fs.Join()
 }
 

@@ -1,0 +1,275 @@
+package web_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/sessionstore/compactor/cmd/internal/api"
+	"github.com/sessionstore/compactor/cmd/internal/cli"
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/dev/backlog"
+	"github.com/sessionstore/compactor/cmd/internal/web"
+	"github.com/sessionstore/compactor/migrations"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/store/storetest"
+	"github.com/sessionstore/compactor/strategies/builtin"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/llm"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
+)
+
+// shots is where screenshots are kept.
+var shots = os.Getenv("SCREENSHOTS")
+
+// only limits screenshots to addresses with a text.
+var only = flag.String("page", "", "make screenshots of pages whose name has this text")
+
+// fleet is a server with the dashboard, and a worker and a scheduler, on a database of its own.
+type fleet struct {
+	*testing.T
+	app *cli.App
+	st  *store.Store
+	url string
+}
+
+// newFleet starts a server in parallel to other tests, on sessions of three tenants that were compacted; change changes its configuration.
+func newFleet(t *testing.T, change ...func(*config.Config)) *fleet {
+	t.Helper()
+	t.Parallel()
+	dsn := storetest.DB(t, "web-"+migrations.Fingerprint(), func(ctx context.Context, dsn string) error {
+		_, _, err := migrations.CreateRoles(ctx, dsn, migrations.DefaultSchema)
+		if err == nil {
+			_, err = migrations.Up(ctx, dsn, migrations.DefaultSchema)
+		}
+		return err
+	})
+	model := llmtest.New(llmtest.Step{Times: 1 << 20})
+	address, err := model.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = model.Close() })
+	c := config.Default()
+	c.Database.URL, c.Redis.URL = config.Secret(dsn), config.Secret(storetest.Redis(t))
+	c.API.Listen = "127.0.0.1:0"
+	c.LLM.Models = []llm.Profile{{Name: "scripted", BaseURL: address, Window: 128_000, MaxOutput: 16_000, Price: llm.Price{Input: 0.25, Cached: 0.025, Output: 2}}}
+	c.Policy.Debounce, c.Policy.MaxDelay = 50*time.Millisecond, 500*time.Millisecond
+	for _, f := range change {
+		f(&c)
+	}
+	app, err := cli.NewApp(t.Context(), c, slog.New(slog.DiscardHandler), cli.AppOptions{Registry: builtin.Registry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = app.Close() })
+	f := &fleet{T: t, app: app, st: app.Store}
+	running, err := api.Listen(t.Context(), api.Options{
+		Config: app.Config, Store: app.Store, Planner: app.Planner, Registry: app.Planner.Registry, Logger: app.Logger, Version: "test",
+		Pages: web.Pages(web.Options{Version: "test", HideTexts: c.API.HideTexts, SignOut: c.API.SignOut}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.url = "http://" + running.Address()
+	schedules, err := app.SchedulerRole(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() {
+		ended <- cli.RunRoles(ctx, cli.Role{Name: "api", Run: running.Run}, schedules, app.WorkerRole())
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// small is a policy under which the sessions of fill are due.
+func small(c *config.Config) {
+	c.Policy.WindowTokens = 16_000
+	c.Policy.Windows = map[string]chat.Tokens{"gpt-4o": 16_000}
+}
+
+// fill appends generated sessions, n of each tenant.
+func (f *fleet) fill(n int, tenants ...string) {
+	f.Helper()
+	for i, tenant := range tenants {
+		for s := range backlog.Generate(backlog.Options{Seed: uint64(i + 1), Sessions: n, End: time.Now()}) {
+			f.append(tenant, s.ID, s.Messages)
+		}
+	}
+}
+
+func (f *fleet) append(tenant, id string, messages []chat.Message) {
+	f.Helper()
+	given := make([]store.NewMessage, len(messages))
+	for i, m := range messages {
+		given[i] = store.NewMessage{Message: m}
+	}
+	if _, _, err := f.st.Append(f.Context(), store.Key{Tenant: tenant, Session: id}, "gpt-4o", given); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// settled waits until no session is due that nothing holds back.
+func (f *fleet) settled() {
+	f.Helper()
+	storetest.Await(f, "the end of all runs", func() bool {
+		s, err := f.st.Operator.Stats(f.Context(), "", 10)
+		if err != nil {
+			f.Fatal(err)
+		}
+		held := int64(0)
+		for _, h := range s.HeldBack {
+			held += h.Sessions
+		}
+		return len(s.Fleet.Active) == 0 && s.Due.Sessions <= held
+	})
+}
+
+// browser opens Chromium, and fails the test for errors in its console, for what breaks the content security
+// policy, and for requests to other hosts.
+func (f *fleet) browser(width, height int64, theme string) context.Context {
+	f.Helper()
+	path := ""
+	for _, name := range []string{"/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"} {
+		if _, err := os.Stat(name); err == nil {
+			path = name
+		}
+	}
+	if path == "" {
+		if os.Getenv("REQUIRE_BROWSER") != "" {
+			f.Fatal("there is no Chromium")
+		}
+		f.Skip("there is no Chromium here")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
+	ctx, cancel := chromedp.NewExecAllocator(context.WithoutCancel(f.T.Context()), options...)
+	f.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	f.Cleanup(cancel)
+	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
+	f.Cleanup(cancel)
+	err := chromedp.Listen(ctx, func(e any) {
+		switch e := e.(type) {
+		case *network.EventRequestWillBeSent:
+			if !strings.HasPrefix(e.Request.URL, f.url+"/") && !strings.HasPrefix(e.Request.URL, "about:") {
+				f.Errorf("a page asked another host: %s", e.Request.URL)
+			}
+		case *log.EventEntryAdded:
+			if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork { // statuses of errors that a test asks for
+				f.Errorf("console: %s %s", e.Entry.Text, e.Entry.URL)
+			}
+		case *runtime.EventExceptionThrown:
+			f.Errorf("exception: %s", e.ExceptionDetails.Text)
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == "error" {
+				for _, a := range e.Args {
+					f.Errorf("console: %s %s", a.Value, a.Description)
+				}
+			}
+		}
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.do(ctx, "start", screen(width, height, theme))
+	return ctx
+}
+
+// screen sets the size of the page and the preferred theme.
+func screen(width, height int64, theme string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+			Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600,
+		})
+		if err == nil {
+			_, err = cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+				{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+			}})
+		}
+		return err
+	})
+}
+
+// do runs actions in a browser.
+func (f *fleet) do(ctx context.Context, what string, actions ...chromedp.Action[chromedp.Void]) {
+	f.Helper()
+	run(f, ctx, what, chromedp.Steps(actions...))
+}
+
+// run runs an action in a browser and returns its value.
+func run[T any](f *fleet, ctx context.Context, what string, action chromedp.Action[T]) T {
+	f.Helper()
+	at, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	v, err := chromedp.Run(at, action)
+	if err != nil {
+		text, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText")) // for the message
+		f.Fatalf("%s: %v; the page has\n%.3000s", what, err, text)
+	}
+	return v
+}
+
+// page opens a page.
+func (f *fleet) page(path string) chromedp.Action[chromedp.Void] {
+	return chromedp.Navigate(f.url + path)
+}
+
+// shoot keeps a picture of the whole page at a phone's and a desktop's width, light and dark.
+func (f *fleet) shoot(ctx context.Context, name, path string) {
+	f.Helper()
+	if !strings.Contains(name, *only) {
+		return
+	}
+	for _, width := range []int64{390, 1440} {
+		for _, theme := range []string{"light", "dark"} {
+			f.do(ctx, name, screen(width, 900, theme), f.page(path), chromedp.WaitReady("main"))
+			over := run(f, ctx, name, chromedp.Evaluate[int](`Math.max(0, document.documentElement.scrollWidth - window.innerWidth)`))
+			picture := run(f, ctx, name, chromedp.FullScreenshot(100))
+			if over > 0 {
+				f.Errorf("%s is %d pixels wider than a screen of %d", name, over, width)
+			}
+			if shots != "" {
+				if err := os.MkdirAll(shots, 0o750); err != nil {
+					f.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(shots, fmt.Sprintf("%s-%d-%s.png", name, width, theme)), picture, 0o600); err != nil {
+					f.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// at returns the address of a page with a query of names and values in turn.
+func at(page string, query ...string) string {
+	v := url.Values{}
+	for i := 0; i+1 < len(query); i += 2 {
+		v.Set(query[i], query[i+1])
+	}
+	if len(v) == 0 {
+		return "/ui/" + page
+	}
+	return "/ui/" + page + "?" + v.Encode()
+}
