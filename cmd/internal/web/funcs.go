@@ -19,13 +19,16 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 )
 
-// parse returns a template for each page, of the file of its name with layout.html and parts.html.
+// parse returns a template for each page, of the file of its name with parts.html and all results.
 func (s *site) parse() map[string]*template.Template {
 	base := template.Must(template.New("").Funcs(s.funcs()).ParseFS(files, "templates/parts.html"))
+	if found, _ := fs.Glob(files, "templates/results-*.html"); len(found) > 0 {
+		template.Must(base.ParseFS(files, found...))
+	}
 	names, _ := fs.Glob(files, "templates/*.html") // the pattern is valid
 	out := map[string]*template.Template{}
 	for _, file := range names {
-		if name := strings.TrimSuffix(path.Base(file), ".html"); name != "parts" {
+		if name := strings.TrimSuffix(path.Base(file), ".html"); name != "parts" && !strings.HasPrefix(name, "results-") {
 			out[name] = template.Must(template.Must(base.Clone()).ParseFS(files, file))
 		}
 	}
