@@ -67,6 +67,7 @@ func (s *site) funcs() template.FuncMap {
 			return math.Round(100e3*number(part)/number(whole)) / 1e3
 		},
 		"add": func(a, b any) float64 { return number(a) + number(b) }, "sub": func(a, b any) float64 { return number(a) - number(b) },
+		"mul": func(a, b any) float64 { return number(a) * number(b) }, "kinds": func() any { return outcomeKinds },
 		"ago": func(t any) template.HTML { return when(t, time.Now()) }, "dur": func(seconds any) string {
 			return term.Duration(time.Duration(number(seconds) * float64(time.Second)))
 		},
@@ -210,10 +211,18 @@ func when(t any, now time.Time) template.HTML {
 	case d < 0 && -d < time.Second, d >= 0 && d < time.Second:
 		text = "now"
 	case d < 0:
-		text = "in " + term.Duration(-d.Round(time.Second))
+		text = "in " + seconds(-d)
 	default:
-		text = term.Duration(d.Round(time.Second)) + " ago"
+		text = seconds(d) + " ago"
 	}
 	stamp := at.UTC().Format(time.RFC3339)
 	return template.HTML(`<time class="nw" datetime="` + stamp + `" title="` + stamp + `">` + text + `</time>`) //nolint:gosec // of times
+}
+
+// seconds returns a duration without parts of a second.
+func seconds(d time.Duration) string {
+	if d < time.Minute {
+		return strconv.Itoa(int(d.Seconds())) + "s"
+	}
+	return term.Duration(d)
 }

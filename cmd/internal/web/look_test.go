@@ -6,6 +6,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/store/storetest"
 )
 
 // All pages at a phone's and a desktop's width, light and dark; SCREENSHOTS names the folder that keeps the pictures.
@@ -16,6 +17,11 @@ func TestPagesLookRight(t *testing.T) {
 	if err := f.st.Operator.PauseRuns(t.Context(), store.PauseScope{Tenant: "research"}, "moving to the new tool schema", "ada"); err != nil {
 		t.Fatal(err)
 	}
+	f.fill(12, "research") // four sessions more, which wait for the end of the pause
+	storetest.Await(t, "a session that is held back", func() bool {
+		held, err := f.st.Operator.HeldBack(t.Context(), "")
+		return err == nil && len(held) > 0
+	})
 	ctx := f.browser(1440, 900, "light")
 	f.do(ctx, "warm up", f.page("/ui/"), chromedp.WaitReady("main"))
 	for _, p := range []struct{ name, path string }{

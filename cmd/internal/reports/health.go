@@ -1,0 +1,110 @@
+package reports
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+)
+
+// Condition is one of the conditions under which a fleet is well.
+type Condition struct {
+	// Code names it: held_back, outbox, queue, workers, leader, models, quarantine or sweeps.
+	Code string `json:"code"`
+	Met  bool   `json:"met"`
+	// Text says how it is, and what is expected where that is not met.
+	Text string `json:"text"`
+}
+
+// Health is the state of a fleet, or of what a tenant has of it.
+type Health struct {
+	Met        bool        `json:"met"`
+	Conditions []Condition `json:"conditions"`
+}
+
+// outboxSlack is how much longer than the debounce of its policy a session may wait for a run in good health.
+const outboxSlack = 5 * time.Second
+
+// CheckHealth returns the health of a tenant, or of all with an empty one.
+func CheckHealth(ctx context.Context, st *store.Store, cfg config.Config, tenant string) (h Health, err error) {
+	s, err := st.Operator.Stats(ctx, tenant, 0)
+	if err != nil {
+		return h, err
+	}
+	series, err := st.Operator.Series(ctx, tenant, time.Hour, 1)
+	if err != nil {
+		return h, err
+	}
+	h.Met = true
+	add := func(code string, met bool, text string, args ...any) {
+		h.Conditions, h.Met = append(h.Conditions, Condition{code, met, fmt.Sprintf(text, args...)}), h.Met && met
+	}
+	var held, quarantined int64
+	var first store.Held
+	for _, r := range s.HeldBack {
+		switch {
+		case r.Reason == store.StateQuarantined:
+			quarantined += r.Sessions
+		case !r.Decided:
+			if held += r.Sessions; r.Sessions > first.Sessions {
+				first = r
+			}
+		}
+	}
+	if held > 0 {
+		add("held_back", false, "%s over the start and held back by a fault. The largest reason, of %s: %s.",
+			areSessions(held), term.Plural(first.Sessions, "session", "sessions"), first.Text())
+	} else {
+		add("held_back", true, "No session is held back by a fault.")
+	}
+	most := max(cfg.Policy.MaxDelay, cfg.Policy.Debounce) + outboxSlack
+	oldest := time.Duration(s.Fleet.OldestOutboxSeconds * float64(time.Second))
+	add("outbox", oldest <= most, "%s written to and without a run yet, the oldest for %s. Expected: at most %s.",
+		areSessions(s.Fleet.Outbox), term.Duration(oldest), term.Duration(most))
+	var queued, running int64
+	waits := 0.0
+	for _, r := range s.Fleet.Active {
+		queued, running, waits = queued+r.Queued, running+r.Running, max(waits, r.OldestQueuedSeconds)
+	}
+	l := cmp.Or(series.Leads, &store.Leader{})
+	add("queue", l.QueueAway == nil, "%s", within(l.QueueAway, series.To, "the scheduler cannot reach Redis",
+		fmt.Sprintf("%s queued, the oldest for %s; %s running.", term.Plural(queued, "run", "runs"),
+			term.Duration(time.Duration(waits*float64(time.Second))), term.Plural(running, "run", "runs"))))
+	add("workers", l.WorkersAway == nil, "%s", within(l.WorkersAway, series.To, "no worker serves the queues", "Workers serve the queues."))
+	if series.Leads == nil {
+		add("leader", false, "No scheduler leads: nothing is queued. Start `compactor serve` or `compactor scheduler`.")
+	} else {
+		add("leader", true, "%s leads; it renewed its lease %s ago.", l.Name, term.Duration(series.To.Sub(l.RenewedAt).Round(time.Second)))
+	}
+	var calls, failed, rejected int64
+	for _, m := range s.LastHour.Models {
+		calls, failed, rejected = calls+m.Calls, failed+m.Failed, rejected+m.Rejected
+	}
+	add("models", failed*2 <= calls, "%s in the last hour: %s failed, %s rejected. Expected: at most half failed.",
+		term.Plural(calls, "call", "calls"), term.Count(failed), term.Count(rejected))
+	add("quarantine", quarantined == 0, "%s", map[bool]string{
+		true:  "No session is quarantined.",
+		false: areSessions(quarantined) + " quarantined, as what must stay is above the start.",
+	}[quarantined == 0])
+	return h, nil
+}
+
+// areSessions returns a count of sessions with its verb.
+func areSessions(n int64) string {
+	if n == 1 {
+		return "1 session is"
+	}
+	return term.Count(n) + " sessions are"
+}
+
+// within returns a fault since a time, or how it is without one.
+func within(since *time.Time, now time.Time, fault, fine string) string {
+	if since == nil {
+		return fine
+	}
+	return fmt.Sprintf("For %s %s.", term.Duration(now.Sub(*since).Round(time.Second)), fault)
+}
