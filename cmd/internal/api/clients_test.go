@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sessionstore/compactor/deploy/suites"
 	"github.com/sessionstore/compactor/store"
 )
 
@@ -17,8 +18,8 @@ const specification = "../../../../shared/openresponses"
 // client returns a folder with the files of a folder of deploy/suites and its packages.
 func client(t *testing.T, name string) string {
 	t.Helper()
-	packages, dir := suite(t, name), t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(suites, name))); err != nil {
+	packages, dir := suites.Folder(t, name), t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(suiteFiles, name))); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(packages, filepath.Join(dir, "node_modules")); err != nil {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sessionstore/compactor/deploy/suites"
 )
 
 // The examples append a batch twice, read the view with and without its ETag, and wait for a run.
@@ -26,7 +28,7 @@ func TestHTTPExamplesRun(t *testing.T) {
 			t.Helper()
 			compiler := dir + "/typescript/node_modules/.bin/tsc"
 			if _, err := os.Stat(compiler); err != nil {
-				absent(t, "run npm ci --prefix deploy/examples/typescript first")
+				suites.Absent(t, "run npm ci --prefix deploy/examples/typescript first")
 			}
 			out := t.TempDir()
 			text, err := exec.CommandContext(t.Context(), compiler, "--outDir", out, "--target", "ES2022", "--module", "ES2022", "--moduleResolution", "bundler", "--strict",

@@ -1,51 +1,19 @@
 package api_test
 
 import (
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/sessionstore/compactor/deploy/suites"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// suites has the packages of clients and suites of others, which are in folders of its script install.
-const suites = "../../../deploy/suites"
-
-// absent skips a test of a program of others, or fails it where nothing may be skipped.
-func absent(t *testing.T, text string) {
-	t.Helper()
-	if os.Getenv("REQUIRE_NODE") != "" {
-		t.Fatal(text)
-	}
-	t.Skip(text)
-}
-
-// suite returns the folder node_modules that deploy/suites/install has made for one of its folders.
-func suite(t *testing.T, name string) string {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("computes for long, in another process")
-	}
-	lock, err := os.ReadFile(filepath.Join(suites, name, "package-lock.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(lock)
-	dir := filepath.Join(cache, "compactor", "suites", fmt.Sprintf("%s-%x", name, sum[:6]))
-	if _, err := os.Stat(filepath.Join(dir, "installed")); err != nil {
-		absent(t, "run deploy/suites/install first")
-	}
-	return filepath.Join(dir, "node_modules")
-}
+// suiteFiles is where the settings of suites are.
+const suiteFiles = "../../../deploy/suites"
 
 // mcpSuite returns a command that runs a program of a folder.
 func mcpSuite(t *testing.T, bin, program string, args ...string) *exec.Cmd {
@@ -59,10 +27,10 @@ func mcpSuite(t *testing.T, bin, program string, args ...string) *exec.Cmd {
 // The cases that concern any server; the others ask for the tools, resources and prompts of the
 // server that belongs to the suite.
 func TestMCPConformance(t *testing.T) {
-	bin := filepath.Join(suite(t, "mcp"), ".bin")
+	bin := filepath.Join(suites.Folder(t, "mcp"), ".bin")
 	s := newServer(t)
 	s.fill(t, "", "chat", said("m1", "hello"))
-	expected, err := filepath.Abs(filepath.Join(suites, "mcp", "expected-failures.yml"))
+	expected, err := filepath.Abs(filepath.Join(suiteFiles, "mcp", "expected-failures.yml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +49,7 @@ func TestMCPConformance(t *testing.T) {
 }
 
 func TestMCPInspector(t *testing.T) {
-	bin := filepath.Join(suite(t, "mcp"), ".bin")
+	bin := filepath.Join(suites.Folder(t, "mcp"), ".bin")
 	s := newServer(t)
 	k := s.fill(t, "acme", "chat", said("m1", "the token is zebra-4711"), said("m2", "more"))
 	s.summarized(t, k, chat.Ranges{{Lo: 1, Hi: 2}}, "a summary")

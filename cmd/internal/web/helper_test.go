@@ -24,6 +24,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/dev/backlog"
 	"github.com/sessionstore/compactor/cmd/internal/web"
+	"github.com/sessionstore/compactor/deploy/suites"
 	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/store/storetest"
@@ -246,6 +247,7 @@ func (f *fleet) shoot(ctx context.Context, name, path string) {
 		for _, theme := range []string{"light", "dark"} {
 			f.do(ctx, name, screen(width, 900, theme), f.page(path), chromedp.WaitReady("main"))
 			over := run(f, ctx, name, chromedp.Evaluate[int](`Math.max(0, document.documentElement.scrollWidth - window.innerWidth)`))
+			f.accessible(ctx, fmt.Sprintf("%s at %d, %s", name, width, theme))
 			picture := run(f, ctx, name, chromedp.FullScreenshot(100))
 			if over > 0 {
 				f.Errorf("%s is %d pixels wider than a screen of %d", name, over, width)
@@ -259,6 +261,21 @@ func (f *fleet) shoot(ctx context.Context, name, path string) {
 				}
 			}
 		}
+	}
+}
+
+// accessible fails the test for serious findings of axe-core on the page that is shown.
+func (f *fleet) accessible(ctx context.Context, name string) {
+	f.Helper()
+	raw, err := os.ReadFile(filepath.Join(suites.Folder(f.T, "dashboard"), "axe-core", "axe.min.js"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	found := run(f, ctx, "axe on "+name, chromedp.Evaluate[[]string](string(raw)+`;
+		axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice']}).then(r => r.violations.filter(v => v.impact == 'serious' || v.impact == 'critical')
+			.flatMap(v => v.nodes.slice(0, 3).map(n => v.id + ': ' + n.html.slice(0, 200) + ' ' + n.failureSummary.replace(/\s+/g, ' '))))`, chromedp.EvalAwaitPromise))
+	for _, v := range found {
+		f.Errorf("%s: %s", name, v)
 	}
 }
 
