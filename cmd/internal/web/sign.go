@@ -37,7 +37,7 @@ func (s *site) admit(w http.ResponseWriter, r *http.Request) (*request, error) {
 	if q.Caller, err = s.server.Caller(r, q.sign.Key); err != nil {
 		return nil, err
 	}
-	if own := q.Key().Tenant; own != nil {
+	if own := q.Key().Tenant; own != nil && q.Tenant == "" {
 		q.Tenant = *own
 	}
 	if q.sign.Token == "" {
