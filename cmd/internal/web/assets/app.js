@@ -16,9 +16,10 @@
   // Fresh figures: when the server tells of a change, at least every 15 s, and never while the pointer or the focus is in a
   // table or a form: then a button says so. Nothing is asked for while the page is out of sight.
   const least = 2000, most = 15000;
-  let seen = Date.now(), asked = 0, dirty = false, before = null, forced = false;
+  let seen = Date.now(), asked = seen, dirty = false, before = null, forced = false;
   const main = () => $('#main[hx-get]');
-  const busy = () => !forced && main() && $('details.act[open], .result:not(:empty), form :focus, tbody:hover, tbody :focus, input:focus, textarea:focus, [data-hold]:hover', main());
+  const busy = () => !forced && main() && 
+    ($('details.act[open], .result:not(:empty), tbody:hover, [data-hold]:hover', main()) || document.activeElement?.closest('#main tbody, #main form'));
   const fresh = () => {
     const m = main();
     if (!m || document.hidden || Date.now() - asked < least) return;
