@@ -183,7 +183,7 @@ type activityIn struct {
 }
 
 func activity(ctx context.Context, c *caller, in *activityIn) (*body[store.Series], error) {
-	return answer(c.store.Operator.Series(ctx, c.tenant, time.Duration(in.Hours)*time.Hour, in.Parts))
+	return answer(c.store.Reader.Series(ctx, c.tenant, time.Duration(in.Hours)*time.Hour, in.Parts))
 }
 
 func listActions(ctx context.Context, c *caller, in *Newest) (*body[list[store.Action]], error) {

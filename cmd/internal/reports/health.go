@@ -35,7 +35,7 @@ func CheckHealth(ctx context.Context, st *store.Store, cfg config.Config, tenant
 	if err != nil {
 		return h, err
 	}
-	series, err := st.Operator.Series(ctx, tenant, time.Hour, 1)
+	series, err := st.Reader.Series(ctx, tenant, time.Hour, 1)
 	if err != nil {
 		return h, err
 	}

@@ -152,6 +152,9 @@ func (f *fleet) settled() {
 // policy, and for requests to other hosts.
 func (f *fleet) browser(width, height int64, theme string) context.Context {
 	f.Helper()
+	if testing.Short() {
+		f.Skip("computes for long, in another process")
+	}
 	path := ""
 	for _, name := range []string{"/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"} {
 		if _, err := os.Stat(name); err == nil {

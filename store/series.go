@@ -100,7 +100,7 @@ const (
 )
 
 // Series returns the series of a tenant or, with an empty one, of all, in so many parts.
-func (s Operator) Series(ctx context.Context, tenant string, within time.Duration, parts int) (out Series, err error) {
+func (s Reader) Series(ctx context.Context, tenant string, within time.Duration, parts int) (out Series, err error) {
 	part := (within / time.Duration(max(parts, 1))).Round(time.Second)
 	out.Seconds = part.Seconds()
 	if out.To, err = queryRow(ctx, s.Store, "time", pgx.RowTo[time.Time], `SELECT now()`); err != nil {
