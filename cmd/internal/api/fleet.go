@@ -27,13 +27,9 @@ func (a *api) fleet() {
 		summary: "What is due, waits and runs, and what runs did in the last hour and day",
 	}, stats)
 	register(a, operation{
-		scope: reads, method: get, path: "/v1/health", id: "get-health",
-		summary: "Under which conditions the fleet is well, and which of them are not met",
-	}, health)
-	register(a, operation{
-		scope: reads, method: get, path: "/v1/activity", id: "get-activity",
-		summary: "What runs did in the last hours, in parts, with what was changed then, and who leads",
-	}, activity)
+		scope: reads, method: get, path: "/v1/overview", id: "get-overview",
+		summary: "Stats, whether the fleet is well, and what runs did in the last hours",
+	}, overview)
 	register(a, operation{
 		scope: admins, method: get, path: "/v1/audit", id: "list-actions",
 		summary: "What operators did, the newest first",
@@ -173,17 +169,14 @@ func stats(ctx context.Context, c *caller, in *statsIn) (*body[store.Stats], err
 	return answer(c.store.Operator.Stats(ctx, c.tenant, in.Tenants))
 }
 
-func health(ctx context.Context, c *caller, _ *struct{}) (*body[reports.Health], error) {
-	return answer(reports.CheckHealth(ctx, c.store, c.server.o.Config, c.tenant))
+type overviewIn struct {
+	statsIn
+	Hours int `query:"hours" default:"24" minimum:"1" maximum:"168" doc:"How far the series reaches back."`
+	Parts int `query:"parts" default:"24" minimum:"1" maximum:"100" doc:"Parts of the series."`
 }
 
-type activityIn struct {
-	Hours int `query:"hours" default:"24" minimum:"1" maximum:"168" doc:"How far it reaches back."`
-	Parts int `query:"parts" default:"24" minimum:"1" maximum:"100" doc:"Parts of the time."`
-}
-
-func activity(ctx context.Context, c *caller, in *activityIn) (*body[store.Series], error) {
-	return answer(c.store.Reader.Series(ctx, c.tenant, time.Duration(in.Hours)*time.Hour, in.Parts))
+func overview(ctx context.Context, c *caller, in *overviewIn) (*body[reports.Overview], error) {
+	return answer(reports.NewOverview(ctx, c.store, c.server.o.Config, c.tenant, in.Tenants, time.Duration(in.Hours)*time.Hour, in.Parts))
 }
 
 func listActions(ctx context.Context, c *caller, in *Newest) (*body[list[store.Action]], error) {

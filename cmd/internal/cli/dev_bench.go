@@ -29,6 +29,7 @@ type benchCmd struct {
 	Strategies benchStrategiesCmd `cmd:"" help:"Time of each strategy on conversations of several lengths; needs no server."`
 	Tokens     benchTokensCmd     `cmd:"" help:"Megabytes of text per second that the token counters count, beside tiktoken-go; needs no server."`
 	API        benchAPICmd        `cmd:"" name:"api" help:"Views and appends per second through the HTTP API, from another process, beside a sweep."`
+	Pages      benchPagesCmd      `cmd:"" help:"Time and bytes of each page of the dashboard."`
 	Client     benchClientCmd     `cmd:"" hidden:"" help:"Client process of bench api."`
 	Worker     benchWorkerCmd     `cmd:"" hidden:"" help:"Worker process of bench memory."`
 }
@@ -47,7 +48,8 @@ Examples:
     compactor bench fleet --sessions 100000 --json
     compactor bench strategies --messages 10000
     compactor bench tokens --json
-    compactor bench api --json`
+    compactor bench api --json
+    compactor bench pages --sessions 1000000 --json`
 }
 
 // measure runs a benchmark on servers that it starts, and writes the result.
@@ -282,6 +284,20 @@ func (c *benchWorkerCmd) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	return term.JSON(e.Out.W, peak)
+}
+
+type benchPagesCmd struct{ bench.PagesOptions }
+
+// Validate implements the interface of kong.
+func (c *benchPagesCmd) Validate() error {
+	if c.Sessions < 1 || c.Due < 2 || c.Messages < 10 || c.Reads < 1 {
+		return errors.New("want --sessions and --reads of 1 or more, --due of 2 or more, and --messages of 10 or more")
+	}
+	return nil
+}
+
+func (c *benchPagesCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
+	return measure(ctx, e, cfg, c.PagesOptions, bench.Pages)
 }
 
 type benchAPICmd struct{ bench.APIOptions }

@@ -29,16 +29,28 @@ type Health struct {
 // outboxSlack is how much longer than the debounce of its policy a session may wait for a run in good health.
 const outboxSlack = 5 * time.Second
 
-// CheckHealth returns the health of a tenant, or of all with an empty one.
-func CheckHealth(ctx context.Context, st *store.Store, cfg config.Config, tenant string) (h Health, err error) {
-	s, err := st.Operator.Stats(ctx, tenant, 0)
-	if err != nil {
-		return h, err
+// Overview is the state of a fleet, or of what a tenant has of it, and what happened lately.
+type Overview struct {
+	store.Stats
+	Health Health       `json:"health"`
+	Series store.Series `json:"series"`
+}
+
+// NewOverview returns the overview of a tenant, or of all with an empty one. It names at most so many tenants; the series
+// has so many parts.
+func NewOverview(ctx context.Context, st *store.Store, cfg config.Config, tenant string, tenants int, within time.Duration, parts int,
+) (o Overview, err error) {
+	if o.Stats, err = st.Operator.Stats(ctx, tenant, tenants); err != nil {
+		return o, err
 	}
-	series, err := st.Reader.Series(ctx, tenant, time.Hour, 1)
-	if err != nil {
-		return h, err
+	if o.Series, err = st.Reader.Series(ctx, tenant, within, parts); err == nil {
+		o.Health = healthOf(o.Stats, o.Series, cfg)
 	}
+	return o, err
+}
+
+// healthOf returns the health that a state is.
+func healthOf(s store.Stats, series store.Series, cfg config.Config) (h Health) {
 	h.Met = true
 	add := func(code string, met bool, text string, args ...any) {
 		h.Conditions, h.Met = append(h.Conditions, Condition{code, met, fmt.Sprintf(text, args...)}), h.Met && met
@@ -90,7 +102,7 @@ func CheckHealth(ctx context.Context, st *store.Store, cfg config.Config, tenant
 		true:  "No session is quarantined.",
 		false: areSessions(quarantined) + " quarantined, as what must stay is above the start.",
 	}[quarantined == 0])
-	return h, nil
+	return h
 }
 
 // areSessions returns a count of sessions with its verb.

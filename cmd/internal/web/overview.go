@@ -16,9 +16,7 @@ import (
 
 // overviewPage is the state of the fleet, or of a tenant.
 type overviewPage struct {
-	store.Stats
-	Health  reports.Health
-	Series  store.Series
+	reports.Overview
 	Sweep   *store.SweepReport // the latest, if it is open or ended within the time shown
 	Actions []store.Action
 	Hours   int
@@ -98,10 +96,7 @@ func overview(q *request) (any, error) {
 		p.Hours = 168
 	}
 	parts := map[int]string{1: "30", 24: "24", 168: "56"}[p.Hours]
-	err := errors.Join(
-		q.get(&p.Stats, "/v1/stats", "tenants", "10"), q.get(&p.Health, "/v1/health"),
-		q.get(&p.Series, "/v1/activity", "hours", term.Count(p.Hours), "parts", parts),
-	)
+	err := q.get(&p.Overview, "/v1/overview", "hours", term.Count(p.Hours), "parts", parts)
 	if err == nil && q.Tenant == "" { // sweeps are of all tenants for a key of all
 		var sweeps struct{ Items []store.SweepReport }
 		if err = q.get(&sweeps, "/v1/sweeps", "limit", "1"); err == nil && len(sweeps.Items) > 0 {
