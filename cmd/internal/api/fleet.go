@@ -161,16 +161,17 @@ func heldBack(ctx context.Context, c *caller, _ *struct{}) (*body[list[store.Hel
 	return items(c.store.Operator.HeldBack(ctx, c.tenant))
 }
 
-type statsIn struct {
+// Named says how many tenants are named.
+type Named struct {
 	Tenants int `query:"tenants" default:"10" minimum:"0" maximum:"1000" doc:"Tenants to name, those with most to compact first."`
 }
 
-func stats(ctx context.Context, c *caller, in *statsIn) (*body[store.Stats], error) {
+func stats(ctx context.Context, c *caller, in *Named) (*body[store.Stats], error) {
 	return answer(c.store.Operator.Stats(ctx, c.tenant, in.Tenants))
 }
 
 type overviewIn struct {
-	statsIn
+	Named
 	Hours int `query:"hours" default:"24" minimum:"1" maximum:"168" doc:"How far the series reaches back."`
 	Parts int `query:"parts" default:"24" minimum:"1" maximum:"100" doc:"Parts of the series."`
 }

@@ -96,7 +96,7 @@ func overview(q *request) (any, error) {
 		p.Hours = 168
 	}
 	parts := map[int]string{1: "30", 24: "24", 168: "56"}[p.Hours]
-	err := q.get(&p.Overview, "/v1/overview", "hours", term.Count(p.Hours), "parts", parts)
+	err := q.get(&p.Overview, "/v1/overview", "tenants", "10", "hours", term.Count(p.Hours), "parts", parts)
 	if err == nil && q.Tenant == "" { // sweeps are of all tenants for a key of all
 		var sweeps struct{ Items []store.SweepReport }
 		if err = q.get(&sweeps, "/v1/sweeps", "limit", "1"); err == nil && len(sweeps.Items) > 0 {
