@@ -109,12 +109,17 @@ func (s Reader) Series(ctx context.Context, tenant string, within time.Duration,
 	out.To = out.To.UTC()
 	out.From = out.To.Add(-within).Truncate(part).Add(part) // whole parts, which do not move from one reading to the next
 	var batch pgx.Batch
+	// Without sequential scans the planner takes the small tables for large ones.
+	batch.Queue(`SELECT set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)`)
 	batch.Queue(s.q(querySeriesRuns), tenant, out.From, part)
 	batch.Queue(s.q(querySeriesModels), tenant, out.From, part)
 	batch.Queue(s.q(queryMarks), tenant, out.From)
 	batch.Queue(s.q(queryTenantUse), tenant, out.From)
 	batch.Queue(s.q(queryLeader))
 	err = readBatch(ctx, s.Store, "read the series", "enable_seqscan", "off", &batch, func(results pgx.BatchResults) error {
+		if _, err = results.Exec(); err != nil {
+			return err
+		}
 		if out.Runs, err = nextRows[SeriesRuns](results); err != nil {
 			return err
 		}
