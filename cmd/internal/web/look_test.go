@@ -18,11 +18,18 @@ func TestPagesLookRight(t *testing.T) {
 	}
 	ctx := f.browser(1440, 900, "light")
 	f.do(ctx, "warm up", f.page("/ui/"), chromedp.WaitReady("main"))
+	// runs and compact
+	of, applied, skipped := f.decided()
 	for _, p := range []struct{ name, path string }{
 		{"overview", at("")},
 		// session
 
 		// runs and compact
+		{"runs", at("runs")},
+		{"decisions", at("decisions")},
+		{"run", at("run", "run", applied)},
+		{"run-skipped", at("run", "run", skipped)},
+		{"compact", at("compact", "tenant", "airline-desk", "id", of.Session)},
 
 		// lists, sweeps, bulk
 
