@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract"
+	"github.com/sessionstore/compactor/strategies/frame"
 )
 
 // compactOn is the page that previews a run of a session.
@@ -96,7 +98,7 @@ func planCompact(q *request) (any, error) {
 	for _, m := range out.Diff.Wrote {
 		out.Wrote.Messages, out.Wrote.Tokens = out.Wrote.Messages+1, out.Wrote.Tokens+m.Tokens
 		if m.Kind == chat.KindSummary {
-			out.Text, _ = extract.Split(newMessage(m).Text)
+			out.Text, _ = extract.Split(frame.Body(newMessage(m).Text))
 		}
 	}
 	return out, nil
@@ -107,10 +109,11 @@ func (p planOn) Scale() float64 {
 	return math.Max(float64(p.Start)*1.25, float64(max(p.TokensBefore, p.TokensAfter)))
 }
 
+// Meaning returns a sentence about the outcome.
+func (p planOn) Meaning() string { return reports.Meaning(store.RunRow{Outcome: p.Outcome}) }
+
 // Saved returns the change in per cent.
-func (p planOn) Saved() int64 {
-	if p.TokensBefore == 0 {
-		return 0
-	}
-	return int64(math.Round(100 * float64(p.TokensAfter-p.TokensBefore) / float64(p.TokensBefore)))
+func (p planOn) Saved() string {
+	change := 100 * float64(p.TokensAfter-p.TokensBefore) / math.Max(1, float64(p.TokensBefore))
+	return strings.Replace(fmt.Sprintf("%+.0f", change), "-", "−", 1)
 }

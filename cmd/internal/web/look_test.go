@@ -19,7 +19,7 @@ func TestPagesLookRight(t *testing.T) {
 	ctx := f.browser(1440, 900, "light")
 	f.do(ctx, "warm up", f.page("/ui/"), chromedp.WaitReady("main"))
 	// runs and compact
-	of, applied, skipped := f.decided()
+	applied, skipped, large := f.decided()
 	for _, p := range []struct{ name, path string }{
 		{"overview", at("")},
 		// session
@@ -29,7 +29,7 @@ func TestPagesLookRight(t *testing.T) {
 		{"decisions", at("decisions")},
 		{"run", at("run", "run", applied)},
 		{"run-skipped", at("run", "run", skipped)},
-		{"compact", at("compact", "tenant", "airline-desk", "id", of.Session)},
+		{"compact", at("compact", "tenant", "airline-desk", "id", large, "with", "strategies:handoff")},
 
 		// lists, sweeps, bulk
 

@@ -13,6 +13,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
@@ -109,6 +110,7 @@ type runOn struct {
 // summaryOn is a summary beside the messages that it stands for.
 type summaryOn struct {
 	reports.Summary
+	Text    string
 	Sources []messageOn
 	More    bool
 }
@@ -171,6 +173,8 @@ func showRun(q *request) (any, error) {
 	if err := q.get(&out.Run, path); err != nil {
 		return nil, err
 	}
+	defer func(tenant string) { q.Tenant = tenant }(q.Tenant) // the page is not limited to it
+	q.Tenant = out.Tenant
 	_ = json.Unmarshal(out.Options, &out.Opts) // of another version: they are not shown
 	if out.Status != store.StatusApplied {
 		return out, nil
@@ -203,7 +207,6 @@ func showRun(q *request) (any, error) {
 // undoneBy finds the undo among the latest of the session.
 func (r *runOn) undoneBy(q *request) error {
 	var undos pageOf[reports.Run]
-	q.Tenant = r.Tenant
 	if err := q.get(&undos, "/v1/runs", "session", r.Session, "outcome", "undone", "limit", "20"); err != nil {
 		return err
 	}
@@ -221,6 +224,7 @@ func (q *request) summary(r reports.Run, id string) (out summaryOn, err error) {
 	if err := q.get(&out.Summary, path, "session", r.Session); err != nil || !q.texts() {
 		return out, err
 	}
+	out.Text = frame.Body(out.Prose + out.References)
 	var sources pageOf[store.MessageRow]
 	err = q.get(&sources, path+"/sources", "session", r.Session, "limit", strconv.Itoa(mostSources))
 	for _, m := range sources.Items {
