@@ -83,7 +83,7 @@ func (s *site) funcs() template.FuncMap {
 			return strings.ToUpper(s[:1]) + strings.ReplaceAll(s[1:], "_", " ")
 		},
 		"seqs": seqs, "words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
-		"cut":   func(s string, n int) string { return term.Truncate(term.Clean(s), n) },
+		"cut": func(s string, n int) string { return term.Truncate(term.Clean(s), n) },
 	}
 }
 

@@ -19,7 +19,7 @@ func TestPagesLookRight(t *testing.T) {
 	ctx := f.browser(1440, 900, "light")
 	f.do(ctx, "warm up", f.page("/ui/"), chromedp.WaitReady("main"))
 	// runs and compact
-	applied, skipped, large := f.decided()
+	applied, skipped, undone, large := f.decided()
 	for _, p := range []struct{ name, path string }{
 		{"overview", at("")},
 		// session
@@ -29,6 +29,7 @@ func TestPagesLookRight(t *testing.T) {
 		{"decisions", at("decisions")},
 		{"run", at("run", "run", applied)},
 		{"run-skipped", at("run", "run", skipped)},
+		{"run-undone", at("run", "run", undone)},
 		{"compact", at("compact", "tenant", "airline-desk", "id", large, "with", "strategies:handoff")},
 
 		// lists, sweeps, bulk

@@ -9,13 +9,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/store"
 )
 
-// decided returns a run that wrote a summary, one that changed nothing, both of the tenant airline-desk, and its session with the largest view.
-func (f *fleet) decided() (applied, skipped, large string) {
+// decided returns runs of the tenant airline-desk, one that wrote a summary, one that changed nothing and one that was undone, and its session with
+// the largest view.
+func (f *fleet) decided() (applied, skipped, undone, large string) {
 	f.Helper()
 	sessions, _, err := f.st.Operator.Sessions(f.Context(), store.SessionFilter{Tenant: "airline-desk", Limit: 200})
 	if err != nil {
@@ -36,10 +40,13 @@ func (f *fleet) decided() (applied, skipped, large string) {
 		f.Fatalf("%+v, %v", r, err)
 	}
 	runs, err := f.st.Operator.Runs(f.Context(), store.RunFilter{Key: store.Key{Tenant: k.Tenant}, Status: "applied", Limit: 200})
-	if err != nil || len(runs) == 0 {
+	if err != nil || len(runs) < 2 {
 		f.Fatal(runs, err)
 	}
-	return strconv.FormatInt(runs[0].ID, 10), strconv.FormatInt(id, 10), most.Session
+	if _, err := f.st.Undo(f.Context(), store.Key{Tenant: k.Tenant, Session: runs[1].Session}, runs[1].ID, true, "ada"); err != nil {
+		f.Fatal(err)
+	}
+	return strconv.FormatInt(runs[0].ID, 10), strconv.FormatInt(id, 10), strconv.FormatInt(runs[1].ID, 10), most.Session
 }
 
 // visitor is a browser without scripts.
@@ -131,11 +138,12 @@ func TestARunIsShownUndoneAndShownAgain(t *testing.T) {
 	f := newFleet(t, small)
 	f.fill(8, "airline-desk")
 	f.settled()
-	applied, skipped, large := f.decided()
+	applied, skipped, undone, large := f.decided()
 	operator, reader := f.visit("operate"), f.visit("read")
 	page, path := at("run", "run", applied), "/v1/runs/"+applied+"/undo"
 	reader.see(page, "Run "+applied, "What survived", "Model calls", "Its sources", "Your key may read only", "not", "See what an undo would do")
 	reader.see(at("run", "run", skipped), "Run "+skipped+": nothing to compact", "There is nothing to undo")
+	reader.see(at("run", "run", undone), "no longer in force", "of ada undid it", "There is nothing to undo")
 	reader.see(at("decisions"), "nothing_to_compact", at("run", "run", skipped), "12k")
 	reader.see(at("runs", "status", "applied", "trigger", "event", "model", "scripted"), at("run", "run", applied), "not", at("run", "run", skipped))
 	reader.see(at("runs", "model", "none"), "Nothing here")
@@ -176,7 +184,7 @@ func TestAnEditedSummaryIsAppliedAsTheOperators(t *testing.T) {
 	f := newFleet(t, small, func(c *config.Config) { c.API.HideTexts = true })
 	f.fill(8, "airline-desk")
 	f.settled()
-	_, _, large := f.decided()
+	_, _, _, large := f.decided()
 	operator := f.visit("operate")
 	query := []string{"tenant", "airline-desk", "id", large, "with", "strategies:handoff"}
 	operator.see(at("compact", query...), "Planning", "compact/plan", "handoff")
@@ -202,5 +210,32 @@ func TestAnEditedSummaryIsAppliedAsTheOperators(t *testing.T) {
 	operator.see(plan+"&paused=1", "force:bool")
 	if status, out := operator.say("/ui/do", call(path, "?tenant", "airline-desk")); status != http.StatusConflict || !strings.Contains(out, "force runs it anyway") {
 		t.Errorf("%d %s", status, out)
+	}
+}
+
+func TestASummaryIsEditedAppliedAndUndoneInTheBrowser(t *testing.T) {
+	f := newFleet(t, small)
+	f.fill(8, "airline-desk")
+	f.settled()
+	_, _, _, large := f.decided()
+	ctx := f.browser(1440, 900, "light")
+	edit := chromedp.Evaluate[any](`(() => { const t = document.querySelector('#own-text'); t.value += ' ` + strings.Repeat("The snapshot is read before it is written. ", 8) + `'; t.dispatchEvent(new Event('input', {bubbles: true})); return 1; })()`)
+	f.do(ctx, "edit", f.page(at("compact", "tenant", "airline-desk", "id", large, "with", "strategies:handoff")), chromedp.WaitReady("#own-text"))
+	run(f, ctx, "edit", edit)
+	if said := run(f, ctx, "button", chromedp.Evaluate[string](`document.querySelector('.commit button').textContent`)); said != "Apply with my summary" {
+		t.Errorf("the button says %q", said)
+	}
+	f.do(ctx, "apply", chromedp.Click(".commit button"), chromedp.WaitReady("#plan .note.info a[href$='#undo']"), chromedp.Click("#plan .note.info a[href$='#undo']"),
+		chromedp.WaitReady("#undo"), chromedp.Click("#undo form button"), chromedp.WaitReady("#undo .result form button"), chromedp.Click("#undo .result form button"),
+		chromedp.WaitReady("#undo .note.info"))
+	for range 50 { // the page shows it by itself, or says that there is something new
+		if run(f, ctx, "state", chromedp.Evaluate[bool](`!!document.querySelector('.again:not([hidden])') || document.querySelector('#main').innerText.includes('no longer in force')`)) {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	f.do(ctx, "fresh", chromedp.Evaluate[chromedp.Void](`document.querySelector('.again').click()`), chromedp.WaitReady("#main > .note"))
+	if said := run(f, ctx, "state", chromedp.Evaluate[string](`document.querySelector('#main').innerText`)); !strings.Contains(said, "There is nothing to undo") {
+		t.Errorf("after the undo: %s", said)
 	}
 }
