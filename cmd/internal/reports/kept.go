@@ -72,6 +72,7 @@ func LoadKept(ctx context.Context, st *store.Store, k store.Key, d store.RunDiff
 		return nil, unlessArchived(err)
 	}
 	out := &Kept{Messages: int64(len(left)), Of: gone.Len()}
+	out.Identifiers.Lost, out.Requests.Lost, out.Demands.Lost = []LostText{}, []LostText{}, []LostText{}
 	seen := map[string]bool{}
 	for i := range stays {
 		for w := range summary.Identifiers(textOf(&stays[i].Message)) {

@@ -74,8 +74,6 @@ func planCompact(q *request) (any, error) {
 	switch out.Way {
 	case "preset":
 		in.Preset = out.Value
-	case "policy":
-		in.Policy = out.Value
 	case "strategies":
 		in.Strategies = []string{out.Value}
 	}
