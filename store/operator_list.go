@@ -202,6 +202,10 @@ type RunRow struct {
 	Origin         RunID           `json:"origin,omitempty"`      // of a fork: the run that this one is a copy of
 	Fired          string          `json:"fired,omitempty"`       // the policy's trigger that held when it began
 	LookedUp       int64           `json:"looked_up,omitempty"`   // how often an agent looked up what it had taken out of the view
+	// Window, Start and Target are those that it ran under; 0 if they are not recorded.
+	Window chat.Tokens `json:"window,omitempty"`
+	Start  chat.Tokens `json:"start,omitempty"`
+	Target chat.Tokens `json:"target,omitempty"`
 }
 
 // RunFilter selects runs, newest first; zero fields select all.
@@ -209,6 +213,8 @@ type RunFilter struct {
 	Key     Key // with an empty Session: the tenant's, or all
 	Status  string
 	Outcome string
+	Trigger string
+	Model   string // that was called
 	Sweep   int64
 	Before  RunID // next of the previous page
 	Limit   int
@@ -221,8 +227,10 @@ const queryRuns = `
 		coalesce(r.tokens_before, 0), coalesce(r.tokens_after, 0), coalesce(r.utilization, 0), coalesce(r.policy_hash, ''),
 		coalesce(r.policy, ''), coalesce(r.policy_version, 0), coalesce(r.worker, ''), r.attempts, r.snoozes, r.failures,
 		r.queued_at, r.started_at, r.ended_at, coalesce(r.options, '{}')::text,
-		coalesce(c.model, ''), c.calls, c.input_tokens, c.output_tokens, c.cost_micros, coalesce(r.origin, 0), coalesce(r.fired, ''), r.looked_up
-	FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
+		coalesce(c.model, ''), c.calls, c.input_tokens, c.output_tokens, c.cost_micros, coalesce(r.origin, 0), coalesce(r.fired, ''), r.looked_up,
+		coalesce((p.spec #>> '{limits,window}')::bigint, 0), coalesce((p.spec #>> '{limits,start}')::bigint, 0),
+		coalesce((p.spec #>> '{limits,target}')::bigint, 0)
+	FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid LEFT JOIN compactor.policies p ON p.hash = r.policy_hash
 	CROSS JOIN LATERAL (SELECT (array_agg(model ORDER BY id DESC) FILTER (WHERE model IS NOT NULL))[1] AS model, count(*) AS calls,
 		coalesce(sum(input_tokens), 0)::bigint AS input_tokens, coalesce(sum(output_tokens), 0)::bigint AS output_tokens,
 		coalesce(sum(cost_micros), 0)::bigint AS cost_micros
@@ -232,9 +240,9 @@ const queryRuns = `
 // bounded number of runs (functions/runs_page.sql), and so may hold fewer than Limit, or none, where there
 // are more.
 func (s Reader) RunsPage(ctx context.Context, f RunFilter) (rows []RunRow, next RunID, err error) {
-	const page = `SELECT ids, coalesce(next, 0) FROM compactor.runs_page($1, $2, $3, $4, $5, $6, $7)`
+	const page = `SELECT ids, coalesce(next, 0) FROM compactor.runs_page($1, $2, $3, $4, $5, $6, $7, p_trigger => $8, p_model => $9)`
 	var ids []RunID
-	err = s.pool.QueryRow(ctx, s.q(page), f.Key.Tenant, f.Key.Session, f.Status, f.Outcome, f.Sweep, f.Before, f.Limit).Scan(&ids, &next)
+	err = s.pool.QueryRow(ctx, s.q(page), f.Key.Tenant, f.Key.Session, f.Status, f.Outcome, f.Sweep, f.Before, f.Limit, f.Trigger, f.Model).Scan(&ids, &next)
 	if err != nil {
 		return nil, 0, wrap("list runs", err)
 	}

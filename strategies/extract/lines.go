@@ -196,6 +196,11 @@ func sentencesOf(s string) []string {
 	return out
 }
 
+// Demands returns the sentences of a text of the user that demand something, such as "never push to main".
+func Demands(s string) []string {
+	return slices.DeleteFunc(sentencesOf(s), func(sentence string) bool { return !binds(sentence) })
+}
+
 // binds reports whether a sentence has a word of demands.
 func binds(s string) bool {
 	for w := range strings.FieldsFuncSeq(strings.ToLower(s), func(r rune) bool { return !prose.IsLetterOrDigit(r) && r != '\'' && r != '’' }) {

@@ -237,7 +237,7 @@ func (r *reader) keepItem(x *item, from []chat.Seq) bool {
 
 // knows reports whether all identifiers of a text occur in the messages.
 func (r *reader) knows(text string) bool {
-	for w := range identifiers(replaceTags(text, r.bare, func(*tag) string { return "" })) {
+	for w := range Identifiers(replaceTags(text, r.bare, func(*tag) string { return "" })) {
 		if !r.sources.all.has(wordsOf(w)) {
 			return false
 		}

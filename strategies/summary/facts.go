@@ -150,7 +150,7 @@ func lastValues(messages []*chat.Message) string {
 		for _, c := range m.ToolCalls {
 			said = append(said, text.Head(c.Arguments, maxScanned))
 		}
-		for w := range identifiers(strings.Join(said, "\n")) {
+		for w := range Identifiers(strings.Join(said, "\n")) {
 			if !slices.Contains(out, w) && len(w)+2 <= left {
 				left -= len(w) + 2
 				out = append(out, w)

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -121,9 +122,9 @@ func quotedPhrases(quote string) (out []string) {
 // maxIdentifier is the maximum length of an identifier in bytes.
 const maxIdentifier = 160
 
-// identifiers yields the words of a text that name a thing letter by letter: paths, ids, hashes,
+// Identifiers yields the words of a text that name a thing letter by letter: paths, ids, hashes,
 // names of code, long numbers.
-func identifiers(s string) func(func(string) bool) {
+func Identifiers(s string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for w := range strings.FieldsFuncSeq(s, separates) {
 			if w = strings.Trim(w, ".:/*_-#!?"); len(w) <= maxIdentifier && isIdentifier(w) && !yield(w) {

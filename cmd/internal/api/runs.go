@@ -8,6 +8,8 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 // runs registers the operations on runs and the summaries that they wrote.
@@ -26,10 +28,19 @@ func (a *api) runs() {
 		more:    conflicts,
 	}, getRunDiff)
 	register(a, operation{
+		scope: reads, method: http.MethodGet, path: "/v1/runs/{run}/kept", id: "get-run-kept",
+		summary: "What a run kept of what it took out of the view: identifiers, requests and demands",
+		more:    conflicts,
+	}, getRunKept)
+	register(a, operation{
 		scope: operates, method: http.MethodPost, path: "/v1/runs/{run}/undo", id: "undo-run",
 		summary: "Undo a run, or preview that",
 		more:    conflicts,
 	}, undoRun)
+	register(a, operation{
+		scope: reads, method: http.MethodGet, path: "/v1/strategies", id: "list-strategies",
+		summary: "The strategies that a run may have, with their parameters, and the presets",
+	}, listStrategies)
 	register(a, operation{
 		scope: reads, method: http.MethodGet, path: "/v1/summaries/{id}", id: "get-summary",
 		summary: "A summary, its author and its cost",
@@ -45,6 +56,8 @@ type listRunsIn struct {
 	Session string `query:"session" doc:"Only runs of this session."`
 	Status  string `query:"status" enum:"queued,running,applied,skipped,failed" doc:"Only runs with this status."`
 	Outcome string `query:"outcome" doc:"Only runs with this outcome."`
+	Trigger string `query:"trigger" enum:"event,nightly,operator,application,bulk" doc:"Only runs with this trigger; that of sweeps is nightly."`
+	Model   string `query:"model" doc:"Only runs that called this model for a summary."`
 	Sweep   int64  `query:"sweep" minimum:"1" doc:"Only runs of this sweep."`
 	After   string `query:"after" doc:"next of the page before, the number of a run: older ones follow."`
 }
@@ -59,7 +72,7 @@ func listRuns(ctx context.Context, c *caller, in *listRunsIn) (*body[list[report
 	st := c.store
 	f := store.RunFilter{
 		Key:    store.Key{Tenant: c.tenant},
-		Status: in.Status, Outcome: in.Outcome, Sweep: in.Sweep, Before: before, Limit: limit,
+		Status: in.Status, Outcome: in.Outcome, Trigger: in.Trigger, Model: in.Model, Sweep: in.Sweep, Before: before, Limit: limit,
 	}
 	if in.Session != "" {
 		st, f.Key = c.of(in.Session)
@@ -106,6 +119,25 @@ func getRunDiff(ctx context.Context, c *caller, in *RunPath) (*body[store.RunDif
 		return nil, err
 	}
 	return answer(st.Reader.Diff(ctx, in.Run))
+}
+
+func getRunKept(ctx context.Context, c *caller, in *RunPath) (*body[reports.Kept], error) {
+	st, row, err := in.find(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	d, err := st.Reader.Diff(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := reports.LoadKept(ctx, st, store.Key{Tenant: row.Tenant, Session: row.Session}, d)
+	if err == nil && kept == nil {
+		err = fmt.Errorf("the messages that run %d took out: %w", in.Run, store.ErrArchived)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer(*kept, nil)
 }
 
 type undoRunIn struct {
@@ -195,4 +227,24 @@ func listSources(ctx context.Context, c *caller, in *listSourcesIn) (*body[list[
 	}
 	msgs, err := c.bound(row.Key.Tenant).Among(ctx, row.Key, chat.RangesOf(seqs...))
 	return page(store.MessageRows(msgs), next, err)
+}
+
+// Strategies are what pipelines are made of.
+type Strategies struct {
+	Items   []plan.Info `json:"items"`
+	Presets []Preset    `json:"presets"`
+}
+
+// Preset is a named policy for one kind of application.
+type Preset struct {
+	Name string `json:"name"`
+	Doc  string `json:"doc"`
+}
+
+func listStrategies(_ context.Context, c *caller, _ *struct{}) (*body[Strategies], error) {
+	out := Strategies{Items: c.server.o.Registry.Describe(), Presets: []Preset{}}
+	for _, p := range policy.Presets() {
+		out.Presets = append(out.Presets, Preset{p.Name, p.Doc})
+	}
+	return answer(out, nil)
 }

@@ -36,6 +36,19 @@ func TestSessionsAreCompacted(t *testing.T) {
 		diff.Out[0].Messages != shown.Diff.Out[0].Messages {
 		t.Errorf("%+v; %+v", got, diff)
 	}
+	kept := into[reports.Kept](t, get(run("/kept")).want(t, 200))
+	if kept.Of != diff.Out[0].Messages || kept.Requests.Of == 0 || shown.Preview.Kept == nil || kept.Requests.Of != shown.Preview.Kept.Requests.Of {
+		t.Errorf("%+v; the preview %+v", kept, shown.Preview.Kept)
+	}
+	if got.Start == 0 || got.Target >= got.Start || got.Meaning == "" {
+		t.Errorf("start %d, target %d, %q", got.Start, got.Target, got.Meaning)
+	}
+	get("/v1/runs?trigger=operator").want(t, 200, fmt.Sprintf(`"run":%d`, done.Run.ID))
+	get("/v1/runs?trigger=bulk").want(t, 200, `"items":[]`)
+	get("/v1/runs?model=m&session=chat").want(t, 200, `"items":[]`)
+	get("/v1/strategies").want(t, 200, `"name":"handoff"`, `"name":"coding"`)
+	post(at("chat", "/compact"), map[string]any{"dry_run": true, "preset": "strict"}).want(t, 200, `"dry_run":true`)
+	post(at("chat", "/compact"), map[string]any{"dry_run": true, "preset": "none"}).want(t, 422, `"field":"body.preset"`)
 	id := got.Summaries[0]
 	get("/v1/summaries/"+id).want(t, 200, `"in_view":true`, `"prose":`, `"written_by":"extractive"`)
 	page := into[items[store.MessageRow]](t, get("/v1/summaries/"+id+"/sources?limit=2").want(t, 200))
@@ -65,6 +78,7 @@ func TestSessionsAreCompacted(t *testing.T) {
 	for _, c := range []struct{ method, path string }{
 		{http.MethodGet, run("")},
 		{http.MethodGet, run("/diff")},
+		{http.MethodGet, run("/kept")},
 		{http.MethodPost, run("/undo")},
 		{http.MethodGet, "/v1/runs/9999"},
 		{http.MethodGet, "/v1/summaries/" + id},

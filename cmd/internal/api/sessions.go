@@ -184,6 +184,7 @@ type CompactionRequest struct {
 	Strategies  []string     `json:"strategies,omitempty" doc:"The strategies of the run, in order, with the parameters of the policy."`
 	Pipeline    []store.Step `json:"pipeline,omitempty" doc:"The same with parameters."`
 	Policy      string       `json:"policy,omitempty" doc:"The steps of this policy, in place of that of the session."`
+	Preset      string       `json:"preset,omitempty" doc:"The steps of this preset."`
 	From        string       `json:"from,omitempty" enum:"log,view" doc:"Plan over the whole log, the default, or over the view."`
 	Focus       string       `json:"focus,omitempty" maxLength:"1000" doc:"What a summary should keep."`
 	DryRun      bool         `json:"dry_run,omitempty" doc:"Answer the change that it would make, with an extract for a model's summary."`
@@ -221,6 +222,9 @@ func compactSession(ctx context.Context, c *caller, in *compactSessionIn) (*comp
 	planning := reports.Planning{Config: c.server.o.Config, Registry: c.server.o.Registry, Options: &o}
 	if dryRun {
 		p, err := planning.Preview(ctx, st, k)
+		if err == nil && len(p.Diff.Out) > 0 {
+			p.Kept, err = reports.LoadKept(ctx, st, k, p.Diff)
+		}
 		return &compactionOut{http.StatusOK, Compaction{DryRun: true, Preview: &p, Diff: &p.Diff}}, err
 	}
 	pauses, err := st.Operator.PausesOf(ctx, k)
@@ -264,8 +268,14 @@ func (in *compactSessionIn) options(
 	}
 	given := c.server.o.Config.Policy
 	switch n := len(o.Pipeline); {
-	case n > 0 && b.Policy != "" || len(b.Pipeline) > 0 && len(b.Strategies) > 0:
-		return o, false, invalid("body", "want one of strategies, pipeline and policy")
+	case n > 0 && b.Policy+b.Preset != "" || b.Policy != "" && b.Preset != "" || len(b.Pipeline) > 0 && len(b.Strategies) > 0:
+		return o, false, invalid("body", "want one of strategies, pipeline, policy and preset")
+	case b.Preset != "":
+		preset, err := policy.PresetNamed(b.Preset)
+		if err != nil {
+			return o, false, invalid("body.preset", "%s", err.Error())
+		}
+		o.Pipeline = c.steps(preset.Over(given), session.Model)
 	case b.Policy != "":
 		v, err := policies.Ref{Name: b.Policy}.Load(ctx, st)
 		if err != nil {
@@ -274,9 +284,7 @@ func (in *compactSessionIn) options(
 		if given, err = policy.ReadSpec(v.Spec); err != nil {
 			return o, false, invalid("body.policy", "policy %s cannot be read by this version", b.Policy)
 		}
-		for _, s := range given.Steps(given.Limits(session.Model, c.server.o.Config.Models.Window), c.server.o.Registry.Fill) {
-			o.Pipeline = append(o.Pipeline, store.Step(s))
-		}
+		o.Pipeline = c.steps(given, session.Model)
 	case n > 0:
 		given.Pipeline = nil
 		for _, s := range o.Pipeline {
@@ -296,4 +304,12 @@ func (in *compactSessionIn) options(
 		}
 	}
 	return o, b.DryRun, nil
+}
+
+// steps returns the steps of a policy for a model.
+func (c *caller) steps(p policy.Policy, model string) (out []store.Step) {
+	for _, s := range p.Steps(p.Limits(model, c.server.o.Config.Models.Window), c.server.o.Registry.Fill) {
+		out = append(out, store.Step(s))
+	}
+	return out
 }

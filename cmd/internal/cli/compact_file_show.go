@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
@@ -82,7 +83,7 @@ func (c *compactFileCmd) print(e *Env, f *compactedFile) {
 	case r.Grew:
 		e.say("nothing changed: the view would have become larger; --allow-growth applies it anyway")
 	case !r.Changed() && r.OpenLoop:
-		e.say("%s", outcomeText(store.RunRow{Outcome: worker.OutcomeOpenToolLoop}))
+		e.say("%s", reports.Meaning(store.RunRow{Outcome: worker.OutcomeOpenToolLoop}))
 	case !r.Changed() && f.target > 0 && a.IncludedTokens <= f.target:
 		e.say("nothing to do: the view is within the target of %s tokens (--target sets another)", term.Count(f.target))
 	case !r.Changed():

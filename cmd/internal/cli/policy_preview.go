@@ -82,7 +82,7 @@ func printPreview(e *Env, p reports.Preview) {
 		{"session", p.Session},
 		{"model", p.Model},
 		{"policy", store.PolicyName(p.Policy, p.Version)},
-		{"would end", joined(p.Outcome, outcomeText(store.RunRow{Outcome: p.Outcome}))},
+		{"would end", joined(p.Outcome, reports.Meaning(store.RunRow{Outcome: p.Outcome}))},
 		{"tokens", change(int64(p.TokensBefore), int64(p.TokensAfter))},
 		{"target", fmt.Sprintf("%s, %s (start %s)", term.Count(p.Target), met(p), term.Count(p.Start))},
 		{"messages", change(p.MessagesBefore, p.MessagesAfter)},

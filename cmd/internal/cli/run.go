@@ -48,54 +48,6 @@ func modelFailure(r store.RunRow) string {
 	return ""
 }
 
-// outcomeText returns an explanation of the outcome of a run.
-func outcomeText(r store.RunRow) string {
-	if text := map[string]string{
-		worker.OutcomeApplied:           "compacted, within the target",
-		worker.OutcomeRepaired:          "the view was invalid and has been repaired",
-		worker.OutcomeAboveTarget:       "compacted, but the messages that must stay exceed the target",
-		worker.OutcomeFloorAboveTrigger: "the messages that must stay exceed the start: only new messages can change that",
-		worker.OutcomeNoSummary:         "nothing changed: no summary could be produced, see the steps",
-		worker.OutcomeIneffective:       "nothing changed: too little to gain",
-		worker.OutcomeBelowThreshold:    "nothing changed: not above the start",
-		worker.OutcomeNothingToCompact:  "nothing to compact",
-		worker.OutcomeUnchanged:         "nothing changed since the last decision",
-		worker.OutcomeWaitingAfterUndo:  "undone by an operator; waiting for a new message",
-		worker.OutcomeOpenToolLoop:      "nothing changed: a tool loop is open, and its signed reasoning or the policy has the run wait",
-		worker.OutcomeNotTriggered:      "nothing changed: no trigger of the policy holds",
-		worker.OutcomeMidTurn:           "nothing changed: the agent has not answered the last message yet",
-		worker.OutcomeMinInterval:       "nothing changed: too soon after the last automatic run",
-		worker.OutcomeMaxPerHour:        "nothing changed: no more automatic runs in this hour",
-		worker.OutcomeMaxPerDay:         "nothing changed: no more automatic runs within 24 hours",
-		worker.OutcomeServiceManaged:    "nothing changed: a service manages the history of this session",
-		worker.OutcomeCooldown:          "too soon after a run that gained too little or got no summary",
-		worker.OutcomeWouldGrow:         "nothing changed: the view would have become larger",
-		worker.OutcomePaused:            "paused by an operator (`compactor pause --list`); the session is still due",
-		worker.OutcomeStale:             "nothing changed: the application changed the view each time before the plan could be applied",
-		worker.OutcomeDryRun:            "planned only, nothing changed",
-		"undone":                        fmt.Sprintf("run %d was undone", r.Undoes),
-		"replaced":                      "the application replaced the view",
-		"erased":                        "words were erased for good (`compactor erase`)",
-		"":                              r.Status,
-	}[r.Outcome]; text != "" {
-		switch steps := reports.Steps(r); {
-		case r.Outcome == worker.OutcomeNoSummary && r.Status == "applied":
-			return "still above the start: no summary could be produced, see the steps"
-		case r.Outcome != worker.OutcomeNothingToCompact || len(steps) == 0 || steps[0].Before == steps[len(steps)-1].After:
-		case r.TokensBefore == r.TokensAfter && r.MessagesBefore == r.MessagesAfter: // the plan began with the whole log
-			return "nothing changed: the view is already what the steps lead to"
-		default:
-			return fmt.Sprintf("nothing changed: the steps would save %s tokens, less than the policy asks for (min_gain_tokens, guards.min_gain_share)",
-				term.Count(r.TokensBefore-r.TokensAfter))
-		}
-		return text
-	}
-	if r.Status == "failed" {
-		return "failed"
-	}
-	return ""
-}
-
 // runPairs returns the properties of a run and its outcome.
 func runPairs(e *Env, r store.RunRow) []pair {
 	as := e.Out.Green
@@ -127,7 +79,7 @@ func runPairs(e *Env, r store.RunRow) []pair {
 		{"run", strconv.FormatInt(r.ID, 10)},
 		{"session", sessionName(r)},
 		{"copy of", origin},
-		{"outcome", term.Styled{Value: joined(cmp.Or(r.Outcome, r.Status), outcomeText(r)), As: as}},
+		{"outcome", term.Styled{Value: joined(cmp.Or(r.Outcome, r.Status), reports.Meaning(r)), As: as}},
 		{"status", status},
 		{"error", fault},
 		{"messages", messages},

@@ -144,7 +144,7 @@ func TestOutcomesTellWhatChangedNothing(t *testing.T) {
 		},
 	} {
 		c.run.Outcome = worker.OutcomeNothingToCompact
-		if got := outcomeText(c.run); got != c.want {
+		if got := reports.Meaning(c.run); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

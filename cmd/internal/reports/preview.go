@@ -32,11 +32,14 @@ type Preview struct {
 	TargetMet      bool                    `json:"target_met"`
 	MessagesBefore int64                   `json:"messages_before"`
 	MessagesAfter  int64                   `json:"messages_after"`
+	Pinned         string                  `json:"pinned,omitempty"` // messages that applications and operators pinned, as ranges
 	Gone           []worker.Gone           `json:"gone"`
 	Steps          []strategies.StepCounts `json:"steps"`
 	Calls          ModelCalls              `json:"model_calls"`
 	// Cache is the effect of the change on the provider's prompt cache, if its prices are known.
 	Cache *tokens.Rewrite `json:"cache,omitempty"`
+	// Kept is what the change would keep of what it takes out; nil if it takes nothing out.
+	Kept *Kept `json:"kept,omitempty"`
 	// Diff is the change of the view. The messages that it writes have ids of the preview alone.
 	Diff store.RunDiff `json:"-"`
 
@@ -74,6 +77,9 @@ func (p Planning) Preview(ctx context.Context, st *store.Store, k store.Key) (Pr
 	}
 	s, cfg := claim.Session, p.Config
 	out := Preview{Session: k.Session, Model: s.Model, Policy: s.Policy, Version: s.PolicyVersion, Gone: []worker.Gone{}}
+	if len(s.Pinned) > 0 {
+		out.Pinned = s.Pinned.String()
+	}
 	planner := &worker.Planner{
 		Policy: cfg.Policy, Registry: p.Registry, Window: cfg.Models.Window, Logger: slog.New(slog.DiscardHandler), BindsReasoning: tokens.BindsReasoning,
 		Counter: func(model string) plan.Counter { return cfg.Models.ForModel(model) },

@@ -16,7 +16,9 @@ import (
 // Run is a run of the ledger with its decoded steps.
 type Run struct {
 	store.RunRow
-	Steps []strategies.StepCounts `json:"steps,omitempty"`
+	// Meaning is a sentence about the outcome, or the status of a run that has not ended.
+	Meaning string                  `json:"meaning,omitempty"`
+	Steps   []strategies.StepCounts `json:"steps,omitempty"`
 	// Summaries holds the ids of the messages the run wrote, CallRows the calls of models, and Cache its effect on the
 	// provider's prompt cache; LoadRun sets them.
 	Summaries []string               `json:"summaries,omitempty"`
@@ -27,7 +29,7 @@ type Run struct {
 // NewRun returns a run of a list.
 func NewRun(r store.RunRow) Run {
 	r.QueuedAt = r.QueuedAt.UTC()
-	return Run{RunRow: r, Steps: strategies.NewStepCounts(Steps(r))}
+	return Run{RunRow: r, Meaning: Meaning(r), Steps: strategies.NewStepCounts(Steps(r))}
 }
 
 // StepReport returns the summary report of a step, nil if the step has none.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/api"
 	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // parse returns a template for each page, of the file of its name with parts.html and all results.
@@ -82,8 +83,8 @@ func (s *site) funcs() template.FuncMap {
 			}
 			return strings.ToUpper(s[:1]) + strings.ReplaceAll(s[1:], "_", " ")
 		},
-		"words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
-		"cut":   func(s string, n int) string { return term.Truncate(term.Clean(s), n) },
+		"seqs": seqs, "words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+		"cut": func(s string, n int) string { return term.Truncate(term.Clean(s), n) },
 	}
 }
 
@@ -225,4 +226,25 @@ func seconds(d time.Duration) string {
 		return strconv.Itoa(int(d.Seconds())) + "s"
 	}
 	return term.Duration(d)
+}
+
+// seqs returns ranges as they are stored in the form of people: "2 to 25, 27".
+func seqs(stored string) string {
+	const most = 6
+	ranges, err := chat.ParseRanges(stored)
+	if err != nil {
+		return stored
+	}
+	var parts []string
+	for i, r := range ranges {
+		if i == most {
+			return strings.Join(parts, ", ") + " and " + term.Plural(len(ranges)-most, "more range", "more ranges")
+		}
+		part := strconv.FormatInt(int64(r.Lo), 10)
+		if r.Hi > r.Lo+1 {
+			part += " to " + strconv.FormatInt(int64(r.Hi-1), 10)
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", ")
 }

@@ -248,8 +248,8 @@ func (f *fleet) shoot(ctx context.Context, name, path string) {
 	}
 	for _, width := range []int64{390, 1440} {
 		for _, theme := range []string{"light", "dark"} {
-			f.do(ctx, name, screen(width, 900, theme), f.page(path), chromedp.WaitReady("main"))
-			over := run(f, ctx, name, chromedp.Evaluate[int](`Math.max(0, document.documentElement.scrollWidth - window.innerWidth)`))
+			f.do(ctx, name, screen(width, 900, theme), f.page(path), chromedp.WaitReady("main"), chromedp.WaitNotPresent("main .empty[role=status]"))
+			over := run(f, ctx, name, chromedp.Evaluate[int](fmt.Sprintf(`Math.max(0, document.documentElement.scrollWidth - %d)`, width))) // a phone's innerWidth grows with the page
 			f.accessible(ctx, fmt.Sprintf("%s at %d, %s", name, width, theme))
 			picture := run(f, ctx, name, chromedp.FullScreenshot(100))
 			if over > 0 {

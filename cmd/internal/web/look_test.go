@@ -24,11 +24,19 @@ func TestPagesLookRight(t *testing.T) {
 	})
 	ctx := f.browser(1440, 900, "light")
 	f.do(ctx, "warm up", f.page("/ui/"), chromedp.WaitReady("main"))
+	// runs and compact
+	applied, skipped, undone, large := f.decided()
 	for _, p := range []struct{ name, path string }{
 		{"overview", at("")},
 		// session
 
 		// runs and compact
+		{"runs", at("runs")},
+		{"decisions", at("decisions")},
+		{"run", at("run", "run", applied)},
+		{"run-skipped", at("run", "run", skipped)},
+		{"run-undone", at("run", "run", undone)},
+		{"compact", at("compact", "tenant", "airline-desk", "id", large, "with", "strategies:handoff")},
 
 		// lists, sweeps, bulk
 

@@ -1,3 +1,256 @@
 package web
 
-var runPages []page
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sessionstore/compactor/cmd/internal/api"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
+	"github.com/sessionstore/compactor/strategies/summary"
+)
+
+var runPages = []page{
+	{"runs", "runs", "runs", "Runs", listRuns},
+	{"decisions", "decisions", "decisions", "Decisions", listDecisions},
+	{"run", "run", "runs", "Run", showRun},
+	{"compact", "compact", "sessions", "Compact now", showCompact},
+	{"compact/plan", "part-plan", "", "", planCompact},
+}
+
+// pageOf is a page of a list of the API.
+type pageOf[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next"`
+}
+
+// runsOn are the runs of a page, and of Decisions the counts of the last day.
+type runsOn struct {
+	pageOf[reports.Run]
+	Statuses, Triggers []string
+	Outcomes           []outcome
+}
+
+// outcome counts the runs of the last day that ended with an outcome.
+type outcome struct {
+	Name, Meaning string
+	Runs          int64
+}
+
+const runsOfPage = "50"
+
+// list reads a page of runs with the filters of the address.
+func (q *request) list(out *runsOn, status string) error {
+	return q.get(&out.pageOf, "/v1/runs", "session", q.param("session"), "status", status, "outcome", q.param("outcome"), "trigger", q.param("trigger"),
+		"model", q.param("model"), "sweep", q.param("sweep"), "after", q.param("after"), "limit", runsOfPage)
+}
+
+func listRuns(q *request) (any, error) {
+	out := runsOn{Statuses: []string{"applied", "skipped", "failed", "queued", "running"}, Triggers: []string{"event", "nightly", "operator", "application", "bulk"}}
+	return out, q.list(&out, q.param("status"))
+}
+
+// listDecisions lists runs that changed nothing or, by their outcome, those that changed too little.
+func listDecisions(q *request) (any, error) {
+	var out runsOn
+	status := "skipped"
+	if q.param("outcome") != "" {
+		status = ""
+	}
+	if err := q.list(&out, status); err != nil {
+		return nil, err
+	}
+	var stats store.Stats
+	if err := q.get(&stats, "/v1/stats"); err != nil {
+		return nil, err
+	}
+	out.Outcomes = unsuccessful(stats.LastDay.Outcomes)
+	return out, nil
+}
+
+// unsuccessful sums the outcomes of runs that did not end as wanted, the most frequent first.
+func unsuccessful(all []store.OutcomeActivity) (out []outcome) {
+	for _, o := range all {
+		wanted := slices.Contains([]string{"applied", "repaired", "undone", "replaced", "erased"}, o.Outcome)
+		if o.Status == "failed" || o.Status == store.StatusApplied && wanted {
+			continue
+		}
+		i := slices.IndexFunc(out, func(x outcome) bool { return x.Name == o.Outcome })
+		if i < 0 {
+			i, out = len(out), append(out, outcome{Name: o.Outcome, Meaning: reports.Meaning(store.RunRow{Outcome: o.Outcome})})
+		}
+		out[i].Runs += o.Runs
+	}
+	slices.SortFunc(out, func(a, b outcome) int { return int(b.Runs - a.Runs) })
+	return out
+}
+
+// runOn is the page of a run.
+type runOn struct {
+	reports.Run
+	Diff      *store.RunDiff
+	Kept      keptOn
+	Summaries []summaryOn
+	// Undo is the run that undid it, nil if it is in force or none is known.
+	Undo *reports.Run
+	Opts struct {
+		From, Focus string
+		Summary     *struct{ Author, Note string }
+	}
+	Texts bool
+}
+
+// summaryOn is a summary beside the messages that it stands for.
+type summaryOn struct {
+	reports.Summary
+	Text    string
+	Sources []messageOn
+	More    bool
+}
+
+// messageOn is a message with its text.
+type messageOn struct {
+	store.MessageRow
+	Text, Class string
+}
+
+// keptOn is what a change keeps of what it takes out.
+type keptOn struct {
+	*reports.Kept
+	Hidden          bool
+	Tenant, Session string
+}
+
+// Title implements the title of a page.
+func (r runOn) Title() string { return fmt.Sprintf("Run %d", r.ID) }
+
+// Seconds returns how long the run took, and how long it waited before; 0 if it has not ended.
+func (r runOn) Seconds() (out struct{ Took, Waited float64 }) {
+	if r.StartedAt != nil && r.EndedAt != nil {
+		out.Took, out.Waited = r.EndedAt.Sub(*r.StartedAt).Seconds(), r.StartedAt.Sub(r.QueuedAt).Seconds()
+	}
+	return out
+}
+
+// Rejected counts the answers of models that were refused, by code.
+func (r runOn) Rejected() map[string]int {
+	codes := map[string]int{}
+	for _, s := range r.Steps {
+		if p := reports.StepReport(s.StepResult); p != nil {
+			for _, c := range p.Calls {
+				if c.Rejected != "" {
+					codes[c.Rejected]++
+				}
+			}
+		}
+	}
+	return codes
+}
+
+// Report returns the report of the summary of a step.
+func (r runOn) Report(i int) *summary.Provenance { return reports.StepReport(r.Steps[i].StepResult) }
+
+// texts reports whether the page shows texts of messages.
+func (q *request) texts() bool { return !q.HideTexts || q.param("texts") == "1" }
+
+// most rows of sources beside a summary.
+const mostSources = 60
+
+func showRun(q *request) (any, error) {
+	out := runOn{Texts: q.texts()}
+	id, err := strconv.ParseInt(q.param("run"), 10, 64)
+	if err != nil {
+		return nil, &api.Problem{Status: http.StatusNotFound, Code: "not_found", Detail: "The address names no run."}
+	}
+	path := fmt.Sprintf("/v1/runs/%d", id)
+	if err := q.get(&out.Run, path); err != nil {
+		return nil, err
+	}
+	defer func(tenant string) { q.Tenant = tenant }(q.Tenant) // the page is not limited to it
+	q.Tenant = out.Tenant
+	_ = json.Unmarshal(out.Options, &out.Opts) // of another version: they are not shown
+	if out.Status != store.StatusApplied {
+		return out, nil
+	}
+	if err := q.get(&out.Diff, path+"/diff"); err != nil {
+		return nil, err
+	}
+	out.Kept = keptOn{Hidden: !out.Texts, Tenant: out.Tenant, Session: out.Session}
+	if len(out.Diff.Out) > 0 && out.Kind == "compact" {
+		err := q.get(&out.Kept.Kept, path+"/kept")
+		if p, ok := errors.AsType[*api.Problem](err); ok && p.Code != "archived" && p.Code != "purged" {
+			return nil, err
+		}
+	}
+	if !out.InForce {
+		if err := out.undoneBy(q); err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range out.Run.Summaries {
+		s, err := q.summary(out.Run, id)
+		if err != nil {
+			return nil, err
+		}
+		out.Summaries = append(out.Summaries, s)
+	}
+	return out, nil
+}
+
+// undoneBy finds the undo among the latest of the session.
+func (r *runOn) undoneBy(q *request) error {
+	var undos pageOf[reports.Run]
+	if err := q.get(&undos, "/v1/runs", "session", r.Session, "outcome", "undone", "limit", "20"); err != nil {
+		return err
+	}
+	for i, u := range undos.Items {
+		if u.Undoes <= r.ID && u.ID > r.ID { // the newest come first
+			r.Undo = &undos.Items[i]
+		}
+	}
+	return nil
+}
+
+// summary reads a summary or replacement of a run with the messages that it covers.
+func (q *request) summary(r reports.Run, id string) (out summaryOn, err error) {
+	path := api.Path("summaries", id)
+	if err := q.get(&out.Summary, path, "session", r.Session); err != nil || !q.texts() {
+		return out, err
+	}
+	out.Text = frame.Body(out.Prose + out.References)
+	var sources pageOf[store.MessageRow]
+	err = q.get(&sources, path+"/sources", "session", r.Session, "limit", strconv.Itoa(mostSources))
+	for _, m := range sources.Items {
+		out.Sources = append(out.Sources, newMessage(m))
+	}
+	out.More = sources.Next != ""
+	return out, err
+}
+
+// newMessage returns a message with what was said in it and the names of its calls.
+func newMessage(m store.MessageRow) messageOn {
+	out := messageOn{MessageRow: m, Class: string(m.Role)}
+	var said chat.Message
+	if m.Purged || json.Unmarshal(m.Message, &said) != nil {
+		return out
+	}
+	out.Text = said.Content.String()
+	for _, c := range said.ToolCalls {
+		out.Text = strings.TrimSpace(out.Text + "\n" + c.Name + " " + c.Arguments)
+		out.Class = "call"
+	}
+	switch {
+	case m.Role == chat.RoleTool:
+		out.Class = "result"
+	case m.Kind == chat.KindSummary || m.Kind == chat.KindReplacement:
+		out.Class = string(m.Kind)
+	}
+	return out
+}

@@ -72,6 +72,16 @@
     else if (t.dataset.all !== undefined) $$('input[name="' + t.dataset.all + '"]').forEach(i => { i.checked = t.checked; i.dispatchEvent(new Event('change', {bubbles: true})); });
   });
 
+  // A text that may be changed: only then it is sent, and the button says so.
+  document.addEventListener('input', e => {
+    const t = e.target, b = t.dataset?.own && $('[data-own-button]', t.form);
+    if (!b) return;
+    b.dataset.was ??= b.textContent;
+    const own = t.value !== t.defaultValue;
+    if (own) t.name = t.dataset.own; else t.removeAttribute('name');
+    b.textContent = own ? b.dataset.ownButton : b.dataset.was;
+  });
+
   // Steps of a session: the moments are in the page, data-step says which one is shown.
   const step = by => { const to = $(by > 0 ? '[data-step-next]' : '[data-step-back]'); if (to?.href) to.click(); };
   document.addEventListener('keydown', e => {
