@@ -25,6 +25,7 @@ type Summary struct {
 	Tokens        chat.Tokens            `json:"tokens"`
 	Prose         string                 `json:"prose"`
 	References    string                 `json:"references,omitempty"`
+	Links         []summary.Link         `json:"links,omitempty"` // of the lines of Prose to messages
 	Run           Run                    `json:"run"`
 	Report        *summary.Provenance    `json:"report,omitempty"`
 	Calls         []store.SummaryCallRow `json:"calls,omitempty"`
@@ -56,6 +57,7 @@ func LoadSummary(ctx context.Context, st *store.Store, k store.Key, id string) (
 		SummaryOf: row.SummaryOf.String(), Covers: row.SummaryOf, CoveredTokens: covered, Tokens: row.Tokens, Run: NewRun(run),
 	}
 	out.Prose, out.References = extract.Split(row.Content.String())
+	out.Links = summary.Links(out.Prose)
 	if row.Kind == chat.KindSummary {
 		if out.Report, err = ReportOf(run.Steps, reason); err != nil {
 			return out, err

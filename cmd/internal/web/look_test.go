@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -16,11 +17,14 @@ func TestPagesLookRight(t *testing.T) {
 	if err := f.st.Operator.PauseRuns(t.Context(), store.PauseScope{Tenant: "research"}, "moving to the new tool schema", "ada"); err != nil {
 		t.Fatal(err)
 	}
+	long := f.longSession()
 	ctx := f.browser(1440, 900, "light")
 	f.do(ctx, "warm up", f.page("/ui/"), chromedp.WaitReady("main"))
 	for _, p := range []struct{ name, path string }{
 		{"overview", at("")},
 		// session
+		{"session", at("session", "tenant", "engineering", "id", "long")},
+		{"session-step", at("session", "tenant", "engineering", "id", "long", "run", fmt.Sprint(long), "message", "5")},
 
 		// runs and compact
 
