@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -62,7 +64,8 @@ type TimelineRun struct {
 	Status         string      `json:"status"`
 	Outcome        string      `json:"outcome"`
 	InForce        bool        `json:"in_force"`
-	Undoes         RunID       `json:"undoes,omitempty"` // kind undo: the undone run, the first of several
+	Undoes         RunID       `json:"undoes,omitempty"`    // kind undo: the undone run, the first of several
+	UndoneBy       RunID       `json:"undone_by,omitempty"` // the undo that took it back; 0 if it is in force
 	Revision       int64       `json:"revision"`
 	MessagesBefore int64       `json:"messages_before"`
 	MessagesAfter  int64       `json:"messages_after"`
@@ -91,7 +94,7 @@ func (s Reader) Timeline(ctx context.Context, k Key) (t Timeline, err error) {
 		WHERE sid = $1 AND seq > $2 ORDER BY seq`
 	const covers = `SELECT m.seq, m.summary_of::text FROM compactor.message_log m WHERE sid = $1 AND seq = ANY($2)`
 	const runs = `
-		SELECT r.id, r.trigger, r.kind, r.requested_by, r.status, coalesce(r.outcome, ''), r.in_force, coalesce(r.undoes, 0), r.revision,
+		SELECT r.id, r.trigger, r.kind, r.requested_by, r.status, coalesce(r.outcome, ''), r.in_force, coalesce(r.undoes, 0), 0::bigint, r.revision,
 			coalesce(r.messages_before, 0), coalesce(r.messages_after, 0), coalesce(r.tokens_before, 0), coalesce(r.tokens_after, 0), r.ended_at,
 			coalesce(extract(epoch FROM r.ended_at - r.started_at), 0)::float8, coalesce(c.model, ''), c.micros, coalesce(r.applied_seq, 0),
 			greatest(r.applied_seq, r.said_until, upper(r.appended) - 1, 0), (r.live_before - r.live_after)::text,
@@ -128,6 +131,7 @@ func (s Reader) Timeline(ctx context.Context, k Key) (t Timeline, err error) {
 		}
 		t.Runs, err = collectRows(ctx, s.Store, tx, pgx.RowToStructByPos[TimelineRun], runs, sid, timelineRuns)
 		t.Runs = append([]TimelineRun{}, t.Runs...)
+		t.markUndone()
 		t.More = first > 0 || len(t.Runs) == timelineRuns
 		return err
 	})
@@ -166,6 +170,58 @@ func (r *metaRow) letter() byte {
 		return 'c'
 	}
 	return r.role
+}
+
+// markUndone sets which undo took a run back: the first that undid it or one before it.
+func (t *Timeline) markUndone() {
+	revisions := map[RunID]int64{}
+	for i := range t.Runs {
+		r := &t.Runs[i]
+		revisions[r.ID] = r.Revision
+		for j := range t.Runs[:i] {
+			if o := &t.Runs[j]; r.Undoes != 0 && r.InForce && !o.InForce && o.UndoneBy == 0 && o.Revision >= revisions[r.Undoes] {
+				o.UndoneBy = r.ID
+			}
+		}
+	}
+}
+
+// Order returns the places of the messages in the order of a view.
+func (t *Timeline) Order() []int {
+	m := t.Messages
+	rank := func(i int) int {
+		switch k := m.Kinds[i]; {
+		case k == 'M':
+			return 0
+		case k != 'R' && m.Positions[i] != m.Seqs[i]: // it was moved behind the message at its position
+			return 2
+		}
+		return 1
+	}
+	order := make([]int, len(m.Seqs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(m.Positions[a], m.Positions[b]), cmp.Compare(rank(a), rank(b)))
+	})
+	return order
+}
+
+// Covered returns what a summary or replacement stands for, also through others.
+func (t *Timeline) Covered(seq chat.Seq) chat.Ranges {
+	written := slices.Sorted(maps.Keys(t.Messages.Covers))
+	seen := chat.Ranges{}
+	for next := []chat.Seq{seq}; len(next) > 0; next = next[1:] {
+		of, _ := chat.ParseRanges(t.Messages.Covers[next[0]]) // else nothing
+		for _, x := range of.Minus(seen) {
+			for i, _ := slices.BinarySearch(written, x.Lo); i < len(written) && written[i] < x.Hi; i++ {
+				next = append(next, written[i])
+			}
+		}
+		seen = seen.Union(of)
+	}
+	return seen
 }
 
 // At returns the view that a run left, or with 0 that of now, and the last message that there was then. ok is false for
