@@ -12,9 +12,9 @@ import (
 // Link names the messages that a line of a summary rests on.
 type Link struct {
 	// Line is the index of the line, from 0.
-	Line int
+	Line int `json:"line"`
 	// Seqs are the messages, in the order in which the line names them.
-	Seqs []chat.Seq
+	Seqs []chat.Seq `json:"seqs"`
 }
 
 // Links returns the links of a stored summary to messages of its session, by line. A summary

@@ -36,6 +36,7 @@ type listMessagesIn struct {
 	Since  chat.Seq `query:"after_seq" minimum:"0" doc:"Only messages after this one."`
 	Before chat.Seq `query:"before_seq" minimum:"0" doc:"Only messages before this one."`
 	Order  string   `query:"order" enum:"oldest,newest" default:"oldest" doc:"Which messages come first."`
+	Seqs   string   `query:"seqs" maxLength:"20000" doc:"Only these, as ranges: {[3,8),[9,10)}. At most limit of them, without other filters."`
 	After  string   `query:"after" doc:"next of the page before, which may have fewer messages than its limit, or none."`
 }
 
@@ -49,6 +50,19 @@ func listMessages(ctx context.Context, c *caller, in *listMessagesIn) (*body[lis
 	limit, after, err := in.numbered(c, in.After)
 	if err != nil {
 		return nil, err
+	}
+	st, k := c.of(in.Session)
+	if in.Seqs != "" {
+		seqs, err := chat.ParseRanges(in.Seqs)
+		if err != nil || seqs.Len() > int64(limit) {
+			return nil, invalid("query.seqs", "seqs: want ranges such as {[3,8),[9,10)}, of at most %d messages", limit)
+		}
+		msgs, err := st.Among(ctx, k, seqs)
+		rows := make([]FoundMessage, len(msgs))
+		for i := range msgs {
+			rows[i].MessageRow = msgs[i].Row()
+		}
+		return items(rows, err)
 	}
 	f := store.SearchFilter{
 		Text: in.Query, Role: chat.Role(in.Role), Tool: in.Tool, After: in.Since, Before: in.Before,
@@ -66,7 +80,6 @@ func listMessages(ctx context.Context, c *caller, in *listMessagesIn) (*body[lis
 	case "summaries":
 		f.Kinds = []chat.Kind{chat.KindSummary, chat.KindReplacement}
 	}
-	st, k := c.of(in.Session)
 	found, next, err := st.Reader.Search(ctx, k, f)
 	rows := make([]FoundMessage, len(found))
 	for i := range found {

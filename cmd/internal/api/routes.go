@@ -36,6 +36,7 @@ func (s *Server) routes() http.Handler {
 	a.reports()
 	a.events()
 	a.messages()
+	a.timeline()
 	a.runs()
 	a.compaction()
 	a.fleet()

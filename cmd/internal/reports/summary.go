@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"strings"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -25,6 +27,7 @@ type Summary struct {
 	Tokens        chat.Tokens            `json:"tokens"`
 	Prose         string                 `json:"prose"`
 	References    string                 `json:"references,omitempty"`
+	Links         []summary.Link         `json:"links,omitempty"` // of the lines of Prose to messages
 	Run           Run                    `json:"run"`
 	Report        *summary.Provenance    `json:"report,omitempty"`
 	Calls         []store.SummaryCallRow `json:"calls,omitempty"`
@@ -56,6 +59,7 @@ func LoadSummary(ctx context.Context, st *store.Store, k store.Key, id string) (
 		SummaryOf: row.SummaryOf.String(), Covers: row.SummaryOf, CoveredTokens: covered, Tokens: row.Tokens, Run: NewRun(run),
 	}
 	out.Prose, out.References = extract.Split(row.Content.String())
+	out.Links = summary.Links(out.Prose)
 	if row.Kind == chat.KindSummary {
 		if out.Report, err = ReportOf(run.Steps, reason); err != nil {
 			return out, err
@@ -63,6 +67,38 @@ func LoadSummary(ctx context.Context, st *store.Store, k store.Key, id string) (
 		out.Calls = calls
 	}
 	return out, nil
+}
+
+// SummaryLine is a line of a summary with the messages that it names as those that it rests on.
+type SummaryLine struct {
+	Line    int // of Prose, from 0
+	Heading bool
+	Text    string // without marks and links
+	Seqs    []chat.Seq
+}
+
+// linkTags matches the links at the end of a line.
+var linkTags = regexp.MustCompile(`(\s*\[m\d+[^\]]*\])+\s*$`)
+
+// Lines returns the lines of the prose, without the note before its first heading, if it has headings.
+func (s *Summary) Lines() (lines []SummaryLine) {
+	links := map[int][]chat.Seq{}
+	for _, l := range s.Links {
+		links[l.Line] = l.Seqs
+	}
+	headings := false
+	for n, text := range strings.Split(s.Prose, "\n") {
+		l := SummaryLine{Line: n, Seqs: links[n], Text: strings.TrimSpace(linkTags.ReplaceAllString(text, ""))}
+		if head := strings.TrimLeft(l.Text, "#"); head != l.Text {
+			if l.Heading, l.Text = true, strings.TrimSpace(head); !headings {
+				lines, headings = nil, true
+			}
+		}
+		if l.Text = strings.TrimPrefix(l.Text, "- "); l.Text != "" {
+			lines = append(lines, l)
+		}
+	}
+	return lines
 }
 
 // ReportOf returns the report of the step that wrote a summary. Among several it prefers

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -22,6 +23,7 @@ func TestPagesLookRight(t *testing.T) {
 		held, err := f.st.Operator.HeldBack(t.Context(), "")
 		return err == nil && len(held) > 0
 	})
+	long := f.longSession()
 	ctx := f.browser(1440, 900, "light")
 	f.do(ctx, "warm up", f.page("/ui/"), chromedp.WaitReady("main"))
 	// runs and compact
@@ -29,6 +31,8 @@ func TestPagesLookRight(t *testing.T) {
 	for _, p := range []struct{ name, path string }{
 		{"overview", at("")},
 		// session
+		{"session", at("session", "tenant", "engineering", "id", "long")},
+		{"session-step", at("session", "tenant", "engineering", "id", "long", "run", fmt.Sprint(long), "message", "5")},
 
 		// runs and compact
 		{"runs", at("runs")},

@@ -1,0 +1,553 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+const (
+	// mostBlocks is the number of blocks of a lane, and pixel the width of one in per cent.
+	mostBlocks = 1100
+	pixel      = 100.0 / mostBlocks
+	// mostRows is the number of runs that the lanes show, unless all are asked for.
+	mostRows = 12
+)
+
+// letters are the kinds of messages as a timeline has them, and kinds the classes of their colours and their names.
+const letters = "tcuasoMR"
+
+var kinds = [len(letters)]struct{ class, one, many string }{
+	{"result", "tool result", "tool results"}, {"call", "tool call", "tool calls"}, {"user", "user", "by the user"},
+	{"assistant", "assistant", "by the assistant"}, {"system", "system prompt", "system prompts"},
+	{"system", "other message", "other messages"}, {"summary", "summary", "summaries"}, {"replacement", "shortened message", "shortened messages"},
+}
+
+// Places in kinds.
+const (
+	kindUser        = 2
+	kindSummary     = 6
+	kindReplacement = 7
+)
+
+// States of messages at a moment.
+const (
+	inView = iota
+	outOfView
+	notYet
+)
+
+// tally counts messages by kind.
+type tally struct {
+	Messages int
+	Tokens   chat.Tokens
+	counts   [len(letters)]int
+	sizes    [len(letters)]chat.Tokens
+}
+
+func (t *tally) add(o *tally) {
+	t.Messages, t.Tokens = t.Messages+o.Messages, t.Tokens+o.Tokens
+	for k := range letters {
+		t.counts[k] += o.counts[k]
+		t.sizes[k] += o.sizes[k]
+	}
+}
+
+// kind returns the kind with the most tokens.
+func (t *tally) kind() (most int) {
+	for k := range letters {
+		if t.sizes[k] > t.sizes[most] || t.counts[most] == 0 {
+			most = k
+		}
+	}
+	return most
+}
+
+// String returns the numbers of messages by kind, the most first.
+func (t *tally) String() string {
+	order := []int{0, 1, 2, 3, 4, 5, 6, 7}
+	slices.SortStableFunc(order, func(a, b int) int { return t.counts[b] - t.counts[a] })
+	var parts []string
+	for _, k := range order {
+		name := kinds[k].many
+		if t.counts[k] == 1 && !strings.HasPrefix(name, "by ") {
+			name = kinds[k].one
+		}
+		if t.counts[k] > 0 {
+			parts = append(parts, term.Count(t.counts[k])+" "+name)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// block is a part of a lane, in per cent of it: a message, or neighbours too small for a block of their own.
+type block struct {
+	X, W   float64
+	First  chat.Seq
+	states [3]chat.Tokens
+	tally
+}
+
+// state returns the state with the most tokens.
+func (b *block) state() (most int) {
+	for s, n := range b.states {
+		if n > b.states[most] {
+			most = s
+		}
+	}
+	return most
+}
+
+func (b *block) users() bool { return b.counts[kindUser] == b.Messages }
+
+// take adds the block behind it.
+func (b *block) take(o *block) {
+	b.W = o.X + o.W - b.X
+	b.add(&o.tally)
+	for s, n := range o.states {
+		b.states[s] += n
+	}
+}
+
+// timeline is a timeline with a scale.
+type timeline struct {
+	store.Timeline
+	Total chat.Tokens // said
+}
+
+func newTimeline(t store.Timeline) *timeline {
+	l := &timeline{Timeline: t}
+	if n := len(t.Messages.Said); n > 0 {
+		l.Total = t.Messages.Said[n-1] - l.origin()
+	}
+	return l
+}
+
+// origin returns the tokens said before the first message of the timeline.
+func (l *timeline) origin() chat.Tokens {
+	if m := l.Messages; len(m.Seqs) > 0 && !l.written(0) {
+		return m.Said[0] - m.Tokens[0]
+	}
+	return 0
+}
+
+// kind returns the kind of a message by its place, and written whether a run wrote it.
+func (l *timeline) kind(i int) int     { return max(0, strings.IndexByte(letters, l.Messages.Kinds[i])) }
+func (l *timeline) written(i int) bool { return l.kind(i) >= kindSummary }
+
+// place returns the place of the message with a seq, or of the last one before it; -1 for none.
+func (l *timeline) place(seq chat.Seq) int {
+	i, found := slices.BinarySearch(l.Messages.Seqs, seq)
+	if !found {
+		i--
+	}
+	return i
+}
+
+// said returns the tokens said up to and with a message, and end that in per cent.
+func (l *timeline) said(seq chat.Seq) chat.Tokens {
+	if i := l.place(seq); i >= 0 {
+		return l.Messages.Said[i] - l.origin()
+	}
+	return 0
+}
+
+func (l *timeline) end(seq chat.Seq) float64 {
+	return 100 * float64(l.said(seq)) / math.Max(1, float64(l.Total))
+}
+
+// size returns the tokens of what was said among messages.
+func (l *timeline) size(of chat.Ranges) (n chat.Tokens) {
+	for _, r := range of {
+		n += l.said(r.Hi-1) - l.said(r.Lo-1)
+	}
+	return n
+}
+
+// blocks returns the blocks of what was said. None crosses the edge of a state, unless the states alone are more than
+// mostBlocks: then that of the most tokens counts.
+func (l *timeline) blocks(state func(chat.Seq) int) []block {
+	out := l.merge(state, false)
+	if len(out) > mostBlocks {
+		out = l.merge(state, true)
+	}
+	return out
+}
+
+func (l *timeline) merge(state func(chat.Seq) int, across bool) (out []block) {
+	var open block // of neighbours that are too small
+	from, current, x := 0, -1, 0.0
+	flush := func() {
+		switch n := len(out); {
+		case open.Messages == 0:
+		case open.W < pixel && n > from && (across || !open.users()):
+			out[n-1].take(&open)
+		default:
+			out = append(out, open)
+		}
+		open = block{}
+	}
+	for i, q := range l.Messages.Seqs {
+		if l.written(i) {
+			continue
+		}
+		b := block{X: x, First: q, tally: l.tally(i)}
+		x = l.end(q)
+		b.W = x - b.X
+		s := state(q)
+		if b.states[s] = max(1, b.Tokens); s != current && !across {
+			flush()
+			widen(out[from:])
+			current, from = s, len(out)
+		}
+		if b.W >= pixel {
+			flush()
+			out = append(out, b)
+			continue
+		}
+		if open.Messages == 0 {
+			open = b
+		} else {
+			open.take(&b)
+		}
+		if open.W >= pixel {
+			flush()
+		}
+	}
+	flush()
+	widen(out[from:])
+	return out
+}
+
+// tally returns the count of one message.
+func (l *timeline) tally(i int) (t tally) {
+	t.Messages, t.Tokens = 1, l.Messages.Tokens[i]
+	t.counts[l.kind(i)], t.sizes[l.kind(i)] = 1, t.Tokens
+	return t
+}
+
+// widen gives the blocks of the user's messages two pixels, which it takes from the larger neighbour.
+func widen(blocks []block) {
+	for i := range blocks {
+		b, j := &blocks[i], i-1
+		if i+1 < len(blocks) && (j < 0 || blocks[i+1].W > blocks[j].W) {
+			j = i + 1
+		}
+		more := 2*pixel - b.W
+		if !b.users() || more <= 0 || j < 0 || blocks[j].W < more+2*pixel {
+			continue
+		}
+		blocks[j].W, b.W = blocks[j].W-more, b.W+more
+		if j < i {
+			b.X -= more
+		} else {
+			blocks[j].X += more
+		}
+	}
+}
+
+// svg writes rectangles.
+type svg struct{ strings.Builder }
+
+// cents returns a number with two digits.
+func cents(x float64) string { return strconv.FormatFloat(math.Round(x*100)/100, 'f', -1, 64) }
+
+// rect writes one with a width of at least a hundredth of a per cent; rest are attributes.
+func (s *svg) rect(x, w float64, rest, title string) {
+	from, to := math.Round(x*100)/100, math.Round((x+w)*100)/100
+	s.WriteString(`<rect x="` + cents(from) + `%" width="` + cents(max(.01, to-from)) + `%"` + rest)
+	if title == "" {
+		s.WriteString("/>")
+	} else {
+		s.WriteString("><title>" + title + "</title></rect>")
+	}
+}
+
+// html returns what was written, which is of numbers and constants.
+func (s *svg) html() template.HTML { return template.HTML(s.String()) } //nolint:gosec // see there
+
+// draw draws blocks in the colours of their kinds. In a lane of few, each says what it holds.
+func draw(blocks []block, only func(*block) bool) template.HTML {
+	const titled, apart = 150, 3 * pixel
+	by := map[string]*svg{}
+	for i := range blocks {
+		b := &blocks[i]
+		if !only(b) {
+			continue
+		}
+		class, title, w := kinds[b.kind()].class, "", b.W
+		if by[class] == nil {
+			by[class] = &svg{}
+		}
+		if len(blocks) <= titled {
+			title = fmt.Sprintf("%s, %s: %s", term.Plural(b.Messages, "message", "messages"), term.Plural(b.Tokens, "token", "tokens"), &b.tally)
+		}
+		if w >= apart {
+			w -= apart / 4
+		}
+		by[class].rect(b.X, w, "", title)
+	}
+	var all svg
+	for _, class := range []string{"system", "user", "assistant", "call", "result"} {
+		if by[class] != nil {
+			all.WriteString(`<g class="k-` + class + `">` + by[class].String() + "</g>")
+		}
+	}
+	return all.html()
+}
+
+// hatch draws one rectangle over neighbouring blocks.
+func hatch(blocks []block) template.HTML {
+	var s svg
+	for i := 0; i < len(blocks); i++ {
+		if !isOut(&blocks[i]) {
+			continue
+		}
+		from := blocks[i].X
+		for i+1 < len(blocks) && isOut(&blocks[i+1]) {
+			i++
+		}
+		s.rect(from, blocks[i].X+blocks[i].W-from, "", "")
+	}
+	return s.html()
+}
+
+func isOut(b *block) bool { return b.state() == outOfView }
+
+// lanes are the drawing of a session at a moment.
+type lanes struct {
+	Said, Hatch, Seen, Written, Marks, Plumb template.HTML
+	Head                                     float64 // the moment: what is beyond it was not yet said
+	Brackets                                 []bracket
+	Rows                                     []laneRow
+	Older                                    int    // rows that are folded
+	Line                                     string // the size of the view
+	Levels, Ticks                            []level
+	Total                                    string
+}
+
+// bracket stands over what a summary stands for.
+type bracket struct {
+	X, W, End float64
+	Label     string
+}
+
+// level is a value on an axis.
+type level struct {
+	At, X        float64
+	Class, Label string
+}
+
+// laneRow is what a run took out of the view, or brought back.
+type laneRow struct {
+	*moment
+	Out, Hatch, Back template.HTML
+	Text, Anchor     string
+	At               float64
+}
+
+// draw draws the lanes at the moment of a page.
+func (p *sessionPage) draw(all bool) *lanes {
+	l := p.Log
+	v := &lanes{Head: l.end(p.until), Total: short(float64(l.Total)) + " tokens said"}
+	blocks := l.blocks(func(q chat.Seq) int {
+		switch {
+		case q > p.until:
+			return notYet
+		case p.view.Has(q):
+			return inView
+		}
+		return outOfView
+	})
+	v.Said, v.Hatch = draw(blocks, func(*block) bool { return true }), hatch(blocks)
+	v.Seen = draw(blocks, func(b *block) bool { return b.state() == inView })
+	p.drawWritten(v)
+	p.drawMarks(v)
+	p.drawSize(v)
+	rows := p.moments
+	if len(rows) > mostRows && !all {
+		v.Older = len(rows) - mostRows
+		rows = rows[v.Older:]
+	}
+	for i := range rows {
+		v.Rows = append(v.Rows, p.drawRun(&rows[i]))
+	}
+	var s svg
+	for _, m := range p.moments {
+		x := cents(l.end(m.Read))
+		s.WriteString(`<line class="runline" x1="` + x + `%" x2="` + x + `%" y1="0" y2="100%"/>`)
+	}
+	v.Plumb = s.html()
+	step := math.Pow(10, math.Floor(math.Log10(math.Max(1, float64(l.Total)))))
+	for _, f := range []float64{.5, .25, .2} {
+		if float64(l.Total)/(step*f) <= 6 {
+			step *= f
+		}
+	}
+	for t := step; l.Total > 0 && t < .86*float64(l.Total); t += step {
+		v.Ticks = append(v.Ticks, level{At: 100 * t / float64(l.Total), Label: short(t)})
+	}
+	return v
+}
+
+// drawRun draws the row of a run.
+func (p *sessionPage) drawRun(m *moment) laneRow {
+	r := laneRow{moment: m, Anchor: "start"}
+	of, back := m.out, m.Undoes != 0 || len(m.out) == 0
+	if back {
+		of = m.back
+	}
+	blocks := p.Log.blocks(func(q chat.Seq) int {
+		if of.Has(q) {
+			return outOfView
+		}
+		return inView
+	})
+	var n tally
+	low, high := 100.0, 0.0
+	for i := range blocks {
+		if b := &blocks[i]; isOut(b) {
+			n.add(&b.tally)
+			low, high = min(low, b.X), max(high, b.X+b.W)
+		}
+	}
+	switch {
+	case m.Kind == "erase":
+		r.Text = "erased words; the view kept its messages"
+	case n.Messages == 0:
+		r.Text = "no message that was said"
+	case back:
+		r.Back, r.Text = hatch(blocks), "brought back "+term.Plural(n.Messages, "message", "messages")
+	default:
+		r.Out, r.Hatch = draw(blocks, isOut), hatch(blocks)
+		r.Text = fmt.Sprintf("%s, %s out", term.Plural(n.Messages, "message", "messages"), short(float64(n.Tokens)))
+	}
+	if m.UndoneBy != 0 {
+		r.Text += fmt.Sprintf(" · undone by %d", m.UndoneBy)
+	}
+	if r.At = high + .8; high > 70 { // beside its blocks, where there is space
+		r.At, r.Anchor = low-.8, "end"
+	}
+	if high > 70 && low < 30 {
+		r.At = 99 // over them
+	}
+	return r
+}
+
+// drawWritten draws summaries and replacements that are in the view.
+func (p *sessionPage) drawWritten(v *lanes) {
+	l, scale := p.Log, 100/math.Max(1, float64(p.Log.Total))
+	var s svg
+	var x, w float64 // of replacements that touch
+	for _, i := range p.order {
+		q := l.Messages.Seqs[i]
+		if !l.written(i) || !p.view.Has(q) {
+			continue
+		}
+		at, width := l.end(l.Messages.Positions[i]-1), float64(l.Messages.Tokens[i])*scale
+		if l.kind(i) == kindReplacement {
+			if w > 0 && at-x-w > pixel {
+				s.rect(x, w, ` class="k-replacement"`, "")
+				w = 0
+			}
+			if w == 0 {
+				x = at
+			}
+			w = max(w, at+width-x)
+			continue
+		}
+		b, covered := bracket{X: at, End: at + width}, p.summaries[q]
+		if len(covered) > 0 {
+			b.X, b.End = min(b.X, l.end(covered[0].Lo-1)), max(b.End, l.end(covered[len(covered)-1].Hi-1))
+		}
+		b.End = min(b.End, 100)
+		if b.W = b.End - b.X; b.W > 16 {
+			b.Label = short(float64(l.Messages.Tokens[i])) + " for " + short(float64(l.size(covered)))
+			for _, m := range p.moments {
+				if m.wrote.Has(q) {
+					b.Label = fmt.Sprintf("summary of run %d: ", m.ID) + b.Label
+				}
+			}
+		}
+		v.Brackets = append(v.Brackets, b)
+		s.rect(b.X, min(width, b.W), ` class="k-summary"`, "")
+	}
+	if w > 0 {
+		s.rect(x, w, ` class="k-replacement"`, "")
+	}
+	v.Written = s.html()
+}
+
+// drawMarks draws what is pinned, the start of the tail, and frames for the messages that a line of a summary rests on.
+func (p *sessionPage) drawMarks(v *lanes) {
+	l := p.Log
+	var s svg
+	pinned := ranges(l.Pinned)
+	for _, r := range pinned[:min(len(pinned), mostBlocks)] {
+		s.rect(l.end(r.Lo-1), max(.2, l.end(min(r.Hi-1, l.LastSeq))-l.end(r.Lo-1)), ` class="pin" y="32"`, "pinned")
+	}
+	seen := map[chat.Seq]bool{}
+	for _, r := range p.Rows {
+		if r.Summary == nil {
+			continue
+		}
+		for _, line := range r.Summary.Shown {
+			for _, q := range line.Seqs {
+				if !seen[q] {
+					s.rect(l.end(q-1), max(.24, l.end(q)-l.end(q-1)), fmt.Sprintf(` class="hl" y="-3" data-seq="%d"`, q), "")
+				}
+				seen[q] = true
+			}
+		}
+	}
+	v.Marks = s.html()
+}
+
+// drawSize draws the size of the view: it grows by what is said, and each run makes it smaller.
+func (p *sessionPage) drawSize(v *lanes) {
+	l, x := p.Log, p.State.Explanation
+	top := max(x.Start, x.Target, p.State.LiveTokens)
+	for _, m := range p.moments {
+		top = max(top, m.TokensBefore, m.TokensAfter)
+	}
+	if x.Window < 3*top {
+		top = max(top, x.Window)
+	}
+	scale := 1 / math.Max(1, 1.1*float64(top))
+	var points []string
+	point := func(at float64, t chat.Tokens) {
+		points = append(points, cents(10*at)+","+cents(100-100*float64(t)*scale))
+	}
+	first := chat.Tokens(0)
+	if len(p.moments) > 0 && l.More { // what was before is not known
+		first = max(0, p.moments[0].TokensBefore-l.said(p.moments[0].Read))
+	}
+	point(0, first)
+	for _, m := range p.moments {
+		point(l.end(m.Read), m.TokensBefore)
+		point(l.end(m.Read), m.TokensAfter)
+	}
+	point(100, p.State.LiveTokens)
+	v.Line = strings.Join(points, " ")
+	for _, of := range []level{
+		{At: float64(x.Window), Label: "window", Class: "axis"}, {At: float64(x.Start), Label: "start", Class: "mark-start"},
+		{At: float64(x.Target), Label: "target", Class: "mark-target"},
+	} {
+		if of.At <= 0 || of.At*scale >= 1 {
+			continue
+		}
+		of.Label += " " + short(of.At)
+		of.At, of.X = math.Round(92*(1-of.At*scale)), 4
+		if n := len(v.Levels); n > 0 && of.At-v.Levels[n-1].At < 12 { // their texts would meet
+			of.X = v.Levels[n-1].X + 84
+		}
+		v.Levels = append(v.Levels, of)
+	}
+}
