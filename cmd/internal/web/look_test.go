@@ -16,6 +16,7 @@ func TestPagesLookRight(t *testing.T) {
 	if err := f.st.Operator.PauseRuns(t.Context(), store.PauseScope{Tenant: "research"}, "moving to the new tool schema", "ada"); err != nil {
 		t.Fatal(err)
 	}
+	f.swept()
 	ctx := f.browser(1440, 900, "light")
 	f.do(ctx, "warm up", f.page("/ui/"), chromedp.WaitReady("main"))
 	for _, p := range []struct{ name, path string }{
@@ -25,6 +26,10 @@ func TestPagesLookRight(t *testing.T) {
 		// runs and compact
 
 		// lists, sweeps, bulk
+		{"sessions", at("sessions")}, {"sessions-filter", at("sessions", "due", "true", "tenant", "research", "model", "gpt-4o")},
+		{"sessions-none", at("sessions", "q", "nowhere")},
+		{"held-back", at("held-back")}, {"find", at("find", "q", "a")}, {"sweeps", at("sweeps")}, {"sweep", at("sweep", "sweep", "1")},
+		{"bulk", at("bulk")}, {"bulk-compact", at("bulk", "kind", "compact")}, {"bulk-one", at("bulk", "kind", "undo", "bulk", "1")},
 
 		// policies, limits, admin
 	} {
