@@ -76,6 +76,12 @@ func (s Operator) PreviewBulkCompact(ctx context.Context, tenant string, m RunMa
 	return queryRow(ctx, s.Store, "preview bulk compact", pgx.RowToStructByPos[BulkCompactPreview], query, tenant, m)
 }
 
+// FirstToUndo returns the first runs that a bulk undo would undo, the newest first.
+func (s Operator) FirstToUndo(ctx context.Context, tenant string, m RunMatch, limit int) ([]RunRow, error) {
+	const query = queryRuns + ` WHERE r.id = ANY(ARRAY(SELECT m.id FROM compactor.matching_runs('undo', $1, $2, 9223372036854775807, 0) m(id) LIMIT $3)) ORDER BY r.id DESC`
+	return queryRows(ctx, s.Store, "preview bulk undo", pgx.RowToStructByPos[RunRow], query, tenant, m, limit)
+}
+
 // StartBulkUndo records a bulk undo of the runs that match now, those of a tenant or, if that is
 // empty, of all; NextBulkUndo does it. With cascade, later runs of a session are undone with the
 // one that matches.

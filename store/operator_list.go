@@ -50,8 +50,11 @@ type SessionFilter struct {
 	Labels map[string]string
 	Model  string
 	Policy string
-	// Text is a part of the session's id, whatever the case.
+	// Text is a part of the session's id, whatever the case, ID the whole of it, in any tenant unless one is given.
 	Text string
+	ID   string
+	// SIDs are cursors of sessions; nil for any.
+	SIDs []int64
 	// ChildrenOf is the parent of the sessions, by its name.
 	ChildrenOf string
 	// After is the cursor of the previous page.
@@ -99,6 +102,14 @@ func (s Operator) Sessions(ctx context.Context, f SessionFilter) (rows []Session
 	}
 	if f.Quarantined {
 		indexed = append(indexed, "s.state = 'quarantined'")
+	}
+	if f.SIDs != nil {
+		indexed = append(indexed, "s.sid = ANY("+arg(f.SIDs)+")")
+	}
+	if f.ID != "" { // of each tenant, as the index begins with it
+		indexed = append(indexed, `(s.tenant, s.id) IN (WITH RECURSIVE t AS (SELECT min(tenant) AS tenant FROM compactor.sessions
+			UNION ALL SELECT (SELECT min(n.tenant) FROM compactor.sessions n WHERE n.tenant > t.tenant) FROM t WHERE t.tenant IS NOT NULL)
+			SELECT tenant, `+arg(f.ID)+" FROM t)")
 	}
 	if f.ChildrenOf != "" {
 		indexed = append(indexed, "s.parent IN (SELECT p.sid FROM compactor.sessions p WHERE p.tenant = s.tenant AND p.id = "+arg(f.ChildrenOf)+")")

@@ -105,6 +105,8 @@ type SweepReport struct {
 	SweepRow
 	RunsPerSecond float64      `json:"runs_per_second,omitempty"` // not in a list where all runs have ended
 	SecondsLeft   *float64     `json:"seconds_left,omitempty"`
+	// EndsInTime reports whether that is before WindowEnd; nil where one of the two is not known.
+	EndsInTime *bool `json:"ends_in_time,omitempty"`
 	Outcomes      []RunOutcome `json:"outcomes,omitempty"`
 	HeldBack      *Held        `json:"held_back,omitempty"`
 }
@@ -115,6 +117,9 @@ func (r SweepRow) Report() SweepReport {
 	out := SweepReport{SweepRow: r, RunsPerSecond: r.Rate()}
 	if left, ok := r.TimeLeft(); ok {
 		out.SecondsLeft = new(left.Seconds())
+		if r.WindowEnd != nil && r.EndedAt == nil {
+			out.EndsInTime = new(!time.Now().Add(left).After(*r.WindowEnd))
+		}
 	}
 	return out
 }

@@ -128,7 +128,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('lock_copies', '{operator}'),
             ('lock_session', '{}'),
             ('mark_in_force', '{}'),
-            ('matching_runs', '{}'),
+            ('matching_runs', '{operator}'),
             ('merged_message', '{}'),
             ('merged_view', '{}'),
             ('message_digest', '{}'),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/store"
 )
 
@@ -61,6 +62,9 @@ func listBulk(ctx context.Context, c *caller, in *listBulkIn) (*body[list[store.
 	})
 }
 
+// shownFirst is the number of runs or sessions that a preview names.
+const shownFirst = 5
+
 // shownRefusals is the number of refusals beside a bulk operation.
 const shownRefusals = 20
 
@@ -88,7 +92,7 @@ type startBulkIn struct {
 	Preview
 	Body struct {
 		All         bool           `json:"all,omitempty" doc:"Runs of all tenants."`
-		Filter      store.RunMatch `json:"filter" doc:"The runs, or the sessions by their last run; at least one of its parts."`
+		Filter      store.RunMatch `json:"filter,omitempty" doc:"The runs, or the sessions by their last run; at least one of its parts."`
 		Cascade     bool           `json:"cascade,omitempty" doc:"Of undo: also undo later runs of the same sessions."`
 		From        string         `json:"from,omitempty" enum:"log,view" doc:"Of compact: the messages to read; log by default."`
 		AllowGrowth bool           `json:"allow_growth,omitempty" doc:"Of compact: apply results that save less than the policy's minimum, too."`
@@ -99,6 +103,7 @@ type startBulkIn struct {
 
 type startBulkOut struct {
 	Undo    *store.BulkUndoPreview    `json:"undo,omitempty" doc:"What an undo would be about."`
+	First   []reports.Run             `json:"first,omitempty" doc:"Of the preview of an undo: the first runs, the newest first."`
 	Compact *store.BulkCompactPreview `json:"compact,omitempty" doc:"What a recompaction would be about."`
 	Bulk    *store.BulkReport         `json:"bulk,omitempty" doc:"The operation that was started. While an undo is open, resume goes on with it."`
 }
@@ -116,7 +121,14 @@ func startBulk(ctx context.Context, c *caller, in *startBulkIn) (*body[startBulk
 	switch b := in.Body; {
 	case in.only() && in.Kind == store.BulkUndo:
 		p, err := st.PreviewBulkUndo(ctx, c.tenant, b.Filter)
+		if err != nil {
+			return nil, err
+		}
 		out.Undo = &p
+		rows, err := st.FirstToUndo(ctx, c.tenant, b.Filter, shownFirst)
+		for _, r := range rows {
+			out.First = append(out.First, reports.NewRun(r))
+		}
 		return answer(out, err)
 	case in.only():
 		p, err := st.PreviewBulkCompact(ctx, c.tenant, b.Filter)

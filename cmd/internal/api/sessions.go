@@ -43,6 +43,10 @@ func (a *api) sessions() {
 		summary: "Erase all that was said in a session: a preview, and with its token the erasure", more: conflicts,
 	}, eraseSession)
 	register(a, operation{
+		scope: operates, method: http.MethodPost, path: "/v1/compactions", id: "compact-sessions",
+		summary: "Compact the sessions of a list, or count them",
+	}, compactSessions)
+	register(a, operation{
 		scope: operates, method: http.MethodPost, path: one + "/compact", id: "compact-session",
 		summary: "Compact a session, or preview that",
 		more:    accepts[Compaction](a),
@@ -64,8 +68,8 @@ func accepts[T any](a *api) func(*huma.Operation) {
 	}
 }
 
-type listSessionsIn struct {
-	Page
+// SessionsFilter selects sessions; without a part, all.
+type SessionsFilter struct {
 	Due         bool     `query:"due" doc:"Only those that are due."`
 	Held        string   `query:"held" doc:"Only those that this reason holds back: a reason of GET /v1/held-back."`
 	Quarantined bool     `query:"quarantined" doc:"Only those that automatic runs leave alone, as they cannot be made small enough."`
@@ -74,24 +78,20 @@ type listSessionsIn struct {
 	Policy      string   `query:"policy" doc:"Only those with this policy."`
 	Query       string   `query:"q" maxLength:"1000" doc:"Only those with this text in their id, whatever the case."`
 	Parent      string   `query:"parent" doc:"Only children of this session."`
-	After       string   `query:"after" doc:"next of the page before."`
+	ID          string   `query:"id" doc:"Only those with this id: one in each tenant."`
+	Cursor      []int64  `query:"cursor,explode" doc:"Only these, by their cursors."`
 }
 
-// listSessions answers a page, which has fewer rows than its limit, or none, where a filter has looked
-// at as many sessions as it may.
-func listSessions(ctx context.Context, c *caller, in *listSessionsIn) (*body[list[store.SessionRow]], error) {
-	limit, after, err := in.numbered(c, in.After)
-	if err != nil {
-		return nil, err
-	}
+// filter returns the filter for the store.
+func (in *SessionsFilter) filter(c *caller) (store.SessionFilter, error) {
 	f := store.SessionFilter{
 		Tenant: c.tenant, Due: in.Due, Held: in.Held, Quarantined: in.Quarantined, Model: in.Model, Policy: in.Policy, Text: in.Query,
-		ChildrenOf: in.Parent, After: after, Limit: limit, Labels: map[string]string{},
+		ChildrenOf: in.Parent, ID: in.ID, SIDs: in.Cursor, Labels: map[string]string{},
 	}
 	for _, l := range in.Label {
 		name, value, ok := strings.Cut(l, "=")
 		if !ok {
-			return nil, invalid("query.label", "label: want name=value")
+			return f, invalid("query.label", "label: want name=value")
 		}
 		f.Labels[name] = value
 	}
@@ -100,13 +100,46 @@ func listSessions(ctx context.Context, c *caller, in *listSessionsIn) (*body[lis
 		reasons = append(reasons, r.Reason)
 	}
 	if f.Held != "" && !slices.Contains(reasons, f.Held) {
-		return nil, invalid("query.held", "held: want one of %s", strings.Join(reasons, ", "))
+		return f, invalid("query.held", "held: want one of %s", strings.Join(reasons, ", "))
+	}
+	return f, nil
+}
+
+type listSessionsIn struct {
+	Page
+	SessionsFilter
+	After  string `query:"after" doc:"next of the page before."`
+	Detail bool   `query:"detail" doc:"Also their state, last run, next check, window and target; of at most 100."`
+	Names  bool   `query:"names" doc:"With detail: also the first request of each."`
+}
+
+// maxDetailed is the number of sessions of a page with details: what holds each back is computed.
+const maxDetailed = 100
+
+// listSessions answers a page, which has fewer rows than its limit, or none, where a filter has looked
+// at as many sessions as it may.
+func listSessions(ctx context.Context, c *caller, in *listSessionsIn) (*body[list[reports.SessionItem]], error) {
+	limit, after, err := in.numbered(c, in.After)
+	if err != nil {
+		return nil, err
+	}
+	f, err := in.filter(c)
+	if err != nil {
+		return nil, err
+	}
+	f.After, f.Limit = after, limit
+	if in.Detail {
+		f.Limit = min(limit, maxDetailed)
 	}
 	rows, next, err := c.store.Operator.Sessions(ctx, f)
+	items := make([]reports.SessionItem, len(rows))
 	for i, r := range rows {
-		rows[i] = reports.WithStart(c.server.o.Config, r)
+		items[i].SessionRow = reports.WithStart(c.server.o.Config, r)
 	}
-	return page(rows, next, err)
+	if err == nil && in.Detail {
+		err = reports.Details(ctx, c.store, c.server.o.Config, items, in.Names)
+	}
+	return page(items, next, err)
 }
 
 // SessionState is a session with the state that decides about its runs.

@@ -84,7 +84,8 @@ func (s *site) funcs() template.FuncMap {
 			return strings.ToUpper(s[:1]) + strings.ReplaceAll(s[1:], "_", " ")
 		},
 		"seqs": seqs, "words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
-		"cut": func(s string, n int) string { return term.Truncate(term.Clean(s), n) },
+		"exactly": func(n any) string { return strconv.FormatInt(int64(number(n)), 10) },
+		"cut":     func(s string, n int) string { return term.Truncate(term.Clean(s), n) },
 	}
 }
 

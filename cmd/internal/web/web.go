@@ -150,6 +150,10 @@ func (s *site) routes() http.Handler {
 				s.fail(q, p.nav, err)
 				return
 			}
+			if to, ok := data.(redirect); ok {
+				http.Redirect(q.w, q.r, string(to), http.StatusSeeOther)
+				return
+			}
 			title := p.title
 			if t, ok := data.(interface{ Title() string }); ok {
 				title = t.Title()
