@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/api"
+	"github.com/sessionstore/compactor/cmd/internal/policies"
 	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 // parse returns a template for each page, of the file of its name with parts.html and all results.
@@ -81,8 +83,15 @@ func (s *site) funcs() template.FuncMap {
 			}
 			return strings.ToUpper(s[:1]) + strings.ReplaceAll(s[1:], "_", " ")
 		},
-		"words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
-		"cut":   func(s string, n int) string { return term.Truncate(term.Clean(s), n) },
+		"words":     func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+		"pauseLine": pauseLine, "ver": func(n int) string {
+			if n == 0 {
+				return ""
+			}
+			return "@" + strconv.Itoa(n)
+		},
+		"setting": policies.Setting, "match": func(m map[string]string) string { return policy.Match(m).String() },
+		"cut": func(s string, n int) string { return term.Truncate(term.Clean(s), n) },
 	}
 }
 
