@@ -1,11 +1,14 @@
 package web_test
 
 import (
+	"context"
 	"html"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -77,7 +80,7 @@ func (d desk) submit(page, with string, more ...string) string {
 		}
 		fields := url.Values{}
 		for _, m := range hidden.FindAllStringSubmatch(form, -1) {
-			fields.Set(html.UnescapeString(m[1]), html.UnescapeString(m[2]))
+			fields.Add(html.UnescapeString(m[1]), html.UnescapeString(m[2]))
 		}
 		for i := 0; i+1 < len(more); i += 2 {
 			fields.Set(more[i], more[i+1])
@@ -106,21 +109,22 @@ func TestPolicyIsAppliedAfterADryRun(t *testing.T) {
 	const file = "name: support\r\nmatch: {tenant: acme}\r\nstart: 0.5\r\ntarget: 0.2\r\n"
 	page := d.want(d.get("/ui/policies"), "from the configuration", "Show what changes", "!version 1")
 	look := d.submit(page, `name=":raw"`, ":raw", file, "_path", "/v1/policies?dry_run=true")
-	d.want(look, "not in force → a new version", "<b>3 sessions</b> default → support", "Do it, for 3 sessions")
+	d.want(look, "not in force → a new version", "<b>3 sessions</b> default → support", "Put it in force, for 3 sessions")
 	d.want(d.submit(page, `name=":raw"`, ":raw", file, "_path", "/v1/policies/test?sample=20"), "Planned on 3 sessions")
 	d.want(d.submit(page, `name=":raw"`, ":raw", "name: x\nstrat: 1\n", "_path", "/v1/policies?dry_run=true"), "strat", `role="alert"`)
 	d.want(d.get("/ui/policies"), "!version 1")
-	d.want(d.submit(look, "Do it"), "is in force")
+	d.want(d.submit(look, "dry_run=false"), "is in force")
 	d.want(d.get("/ui/policies"), "support", "tenant=acme")
 
 	page = d.get("/ui/policy?policy=support")
 	look = d.submit(page, `name=":raw"`, ":raw", strings.Replace(file, "0.5", "0.6", 1), "_path", "/v1/policies?dry_run=true")
-	d.submit(d.want(look, "version 1 → a new version", "<td>0.6</td>"), "Do it")
+	d.submit(d.want(look, "version 1 → a new version", "<td>0.6</td>"), "dry_run=false")
 	page = d.want(d.get("/ui/policy?policy=support"), "support, version 2", "What version 2 changed", "<code>start</code>")
-	look = d.want(d.submit(page, "Version 1 replaces"), "version 2 → version 1", "Do it")
-	d.want(d.submit(look, "Do it"), "Version 1 of support is in force again.")
+	look = d.want(d.submit(page, "Version 1 replaces"), "version 2 → version 1", "Put version 1 in force")
+	d.want(d.submit(look, "dry_run=false"), "Version 1 of support is in force again.")
+	f.followed()
 	look = d.want(d.submit(d.get("/ui/policy?policy=support"), "disable"), "version 1 → out of force", "support → default")
-	d.want(d.submit(look, "Do it"), "is out of force")
+	d.want(d.submit(look, "dry_run=false"), "is out of force")
 	d.want(d.get("/ui/policy?policy=support"), "Not in force", "Put in force")
 	d.want(f.desk(store.ScopeRead).get("/ui/policy?policy=support"), "!Put in force", "!Show what changes", "!Try on")
 	d.want(f.desk(store.ScopeOperate).get("/ui/policies"), "!Show what changes", "Try on")
@@ -174,21 +178,50 @@ func TestKeysAreMadeAndRevoked(t *testing.T) {
 	}
 }
 
-func TestKeysLookRight(t *testing.T) {
-	if shots == "" {
-		t.Skip("SCREENSHOTS names no folder")
-	}
-	f := newFleet(t)
-	admin := f.desk(store.ScopeAdmin)
-	f.desk(store.ScopeRead)
+// What is typed and clicked, with scripts: a file tried and applied, a pause made and ended, a key made.
+func TestAdministersInABrowser(t *testing.T) {
+	f := newFleet(t, small)
+	f.fill(2, "acme")
 	_, secret, err := f.st.Admin.CreateKey(t.Context(), store.NewKey{Name: "on-call", Scope: store.ScopeAdmin, Note: "people on call"}, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 3 {
-		admin.submit(admin.get("/ui/limits"), "Hold these runs back", "?tenant", "acme", "note", "moving to the new tool schema")
-	}
+	f.desk(store.ScopeRead)
 	ctx := f.browser(1440, 900, "light")
-	f.do(ctx, "sign in", f.page("/ui/sign-in"), chromedp.SendKeys("input[name=key]", secret+"\n"), chromedp.WaitReady("main h1"))
-	f.shoot(ctx, "admin-keys", at("admin"))
+	click := func(path string) chromedp.Action[chromedp.Void] {
+		return chromedp.Steps(chromedp.WaitVisible(path), chromedp.Click(path))
+	}
+	see := func(text string) chromedp.Action[chromedp.Void] {
+		return chromedp.WaitVisible(`//*[contains(text(), "`+text+`")]`)
+	}
+	f.do(ctx, "sign in", f.page("/ui/sign-in"), chromedp.SendKeys("input[name=key]", secret+"\n"), chromedp.WaitReady("#main"))
+	f.do(ctx, "policy", f.page("/ui/policies"), chromedp.SendKeys("textarea", "name: support\nmatch: {tenant: acme}\nstart: 0.5\ntarget: 0.2\n"),
+		click(`//button[text()="Try on 20 sessions"]`), see("Planned on 2 sessions"),
+		click(`//button[text()="Show what changes"]`), see("Put it in force, for 2 sessions"))
+	f.picture(ctx, "policies-dry-run")
+	f.do(ctx, "apply", click(`//button[contains(text(), "Put it in force")]`), see("The policy file is in force."))
+	f.do(ctx, "pause", f.page("/ui/limits"), click(`//summary[text()="New pause…"]`), chromedp.SendKeys(`[name="?tenant"]`, "acme"))
+	f.picture(ctx, "limits-new-pause")
+	f.do(ctx, "hold", click(`//button[text()="Hold these runs back"]`), see("The pause is in force."))
+	f.do(ctx, "end", f.page("/ui/limits"), click(`//summary[text()="End it…"]`))
+	f.picture(ctx, "limits-end-pause")
+	f.do(ctx, "ended", click(`//button[text()="End the pause"]`), see("The pause is ended."))
+	f.do(ctx, "key", f.page("/ui/admin"), click(`//summary[text()="New key…"]`), chromedp.SendKeys(`[name=name]`, "ci"), chromedp.SendKeys(`#main [name="?tenant"]`, "acme"))
+	f.do(ctx, "made", click(`//button[text()="Make the key"]`), see("it is not shown again"))
+	f.picture(ctx, "admin-new-key")
+	if shots != "" {
+		f.shoot(ctx, "admin-keys", at("admin"))
+	}
+}
+
+// picture keeps a picture of what is shown.
+func (f *fleet) picture(ctx context.Context, name string) {
+	f.Helper()
+	if shots == "" {
+		return
+	}
+	raw := run(f, ctx, name, chromedp.FullScreenshot(100))
+	if err := os.WriteFile(filepath.Join(shots, name+".png"), raw, 0o600); err != nil {
+		f.Fatal(err)
+	}
 }

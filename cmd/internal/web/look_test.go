@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/store/storetest"
 )
 
 // All pages at a phone's and a desktop's width, light and dark; SCREENSHOTS names the folder that keeps the pictures.
@@ -52,10 +53,20 @@ func (f *fleet) govern() {
 	}
 	for _, limit := range []store.SpendingLimit{
 		{MicrosPerDay: new(int64(20_000_000)), RunsPerSecond: new(5.0), ChangedBy: "cli:ada"},
-		{Tenant: "engineering", MicrosPerHour: new(int64(40)), TokensPerHour: new(int64(5_000_000)), ChangedBy: "cli:ada", Note: "until the budget is raised"},
+		{Tenant: "engineering", MicrosPerHour: new(int64(10_000)), TokensPerHour: new(int64(5_000_000)), ChangedBy: "cli:ada", Note: "until the budget is raised"},
 	} {
 		if err := f.st.Operator.LimitSpending(f.Context(), limit); err != nil {
 			f.Fatal(err)
 		}
 	}
+	f.followed()
+}
+
+// followed waits until all sessions follow the policies.
+func (f *fleet) followed() {
+	f.Helper()
+	storetest.Await(f, "sessions that follow", func() bool {
+		p, err := f.st.PolicyProgress(f.Context())
+		return err == nil && !p.Pending
+	})
 }

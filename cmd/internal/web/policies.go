@@ -23,7 +23,12 @@ func listPolicies(q *request) (any, error) {
 
 // policyPage is a version of a policy, and the others.
 type policyPage struct {
-	policies.Detail
+	store.PolicyVersion
+	// Settings and Changes have key, from and to, as in the results of forms.
+	Settings, Changes []map[string]string
+	Before            int
+	File              string
+
 	History policies.History
 	// Row is the version in force with its sessions, nil for none.
 	Row *policies.Row
@@ -55,7 +60,7 @@ func showPolicy(q *request) (any, error) {
 	if version == "" && p.Row == nil && len(p.History.Versions) > 0 { // disabled: the last one
 		version = strconv.Itoa(p.History.Versions[0].Version)
 	}
-	return p, q.get(&p.Detail, api.Path("policies", name), "version", version)
+	return p, q.get(p, api.Path("policies", name), "version", version)
 }
 
 // Switched returns when and by whom a version came into force the last time; nil for never.
