@@ -111,7 +111,7 @@ func TestPolicyIsAppliedAfterADryRun(t *testing.T) {
 	look := d.submit(page, `name=":raw"`, ":raw", file, "_path", "/v1/policies?dry_run=true")
 	d.want(look, "not in force → a new version", "<b>3 sessions</b> default → support", "Put it in force, for 3 sessions")
 	d.want(d.submit(page, `name=":raw"`, ":raw", file, "_path", "/v1/policies/test?sample=20"), "Planned on 3 sessions")
-	d.want(d.submit(page, `name=":raw"`, ":raw", "name: x\nstrat: 1\n", "_path", "/v1/policies?dry_run=true"), "strat", `role="alert"`)
+	d.want(d.submit(page, `name=":raw"`, ":raw", "name: x\nstarts: 1\n", "_path", "/v1/policies?dry_run=true"), "starts", `role="alert"`)
 	d.want(d.get("/ui/policies"), "!version 1")
 	d.want(d.submit(look, "dry_run=false"), "is in force")
 	d.want(d.get("/ui/policies"), "support", "tenant=acme")
@@ -192,7 +192,7 @@ func TestAdministersInABrowser(t *testing.T) {
 		return chromedp.Steps(chromedp.WaitVisible(path), chromedp.Click(path))
 	}
 	see := func(text string) chromedp.Action[chromedp.Void] {
-		return chromedp.WaitVisible(`//*[contains(text(), "`+text+`")]`)
+		return chromedp.WaitVisible(`//*[contains(text(), "` + text + `")]`)
 	}
 	f.do(ctx, "sign in", f.page("/ui/sign-in"), chromedp.SendKeys("input[name=key]", secret+"\n"), chromedp.WaitReady("#main"))
 	f.do(ctx, "policy", f.page("/ui/policies"), chromedp.SendKeys("textarea", "name: support\nmatch: {tenant: acme}\nstart: 0.5\ntarget: 0.2\n"),

@@ -31,8 +31,11 @@ func TestPagesLookRight(t *testing.T) {
 		// lists, sweeps, bulk
 
 		// policies, limits, admin
-		{"policies", at("policies")}, {"policy-default", at("policy", "policy", "default")}, {"policy", at("policy", "policy", "support")},
-		{"limits", at("limits")}, {"admin", at("admin")},
+		{"policies", at("policies")},
+		{"policy-default", at("policy", "policy", "default")},
+		{"policy", at("policy", "policy", "support")},
+		{"limits", at("limits")},
+		{"admin", at("admin")},
 	} {
 		f.shoot(ctx, p.name, p.path)
 	}
