@@ -8,9 +8,10 @@ import (
 
 // Setting is a database setting or statistic that affects the store.
 type Setting struct {
-	Name, Value string
-	OK          bool
-	Advice      string // the remedy if it is not OK
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	OK     bool   `json:"ok"`
+	Advice string `json:"advice,omitempty"` // the remedy if it is not OK
 }
 
 // Settings checks the server's version, the settings that protect acknowledged messages in a

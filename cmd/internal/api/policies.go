@@ -28,7 +28,7 @@ func (a *api) policies() {
 	}, listPolicies)
 	register(a, operation{
 		scope: reads, method: get, path: "/v1/policies/{policy}", id: "get-policy",
-		summary: "A version of a policy, with all settings",
+		summary: "A version of a policy, with all settings and what it changed",
 	}, getPolicy)
 	register(a, operation{
 		scope: reads, method: get, path: "/v1/policies/{policy}/history", id: "get-policy-history",
@@ -85,8 +85,8 @@ type getPolicyIn struct {
 	Version int `query:"version" minimum:"0" doc:"0, the default, for the version in force."`
 }
 
-func getPolicy(ctx context.Context, c *caller, in *getPolicyIn) (*body[store.PolicyVersion], error) {
-	return answer(policies.Ref{Name: in.Policy, Version: in.Version}.Load(ctx, c.store))
+func getPolicy(ctx context.Context, c *caller, in *getPolicyIn) (*body[policies.Detail], error) {
+	return answer(policies.Ref{Name: in.Policy, Version: in.Version}.Detail(ctx, c.store))
 }
 
 func policyHistory(ctx context.Context, c *caller, in *PolicyPath) (*body[policies.History], error) {

@@ -28,6 +28,10 @@ func TestAPolicyIsPreviewedAndApplied(t *testing.T) {
 	s.do(t, acme, http.MethodGet, "/v1/policies", nil).want(t, 200, `"name":"support"`, `"note":"as JSON"`)
 	s.do(t, all, http.MethodGet, "/v1/policies", nil).want(t, 200, `"progress":{`)
 	s.do(t, acme, http.MethodGet, "/v1/policies/support?version=1", nil).want(t, 200, `"in_force":false`, `"created_by":"key:admin-0"`)
+	v2 := into[policies.Detail](t, s.do(t, acme, http.MethodGet, "/v1/policies/support", nil).want(t, 200, `"before":1`, `{"key":"start","from":"0.5","to":"0.6"}`))
+	s.do(t, all, http.MethodPost, "/v1/policies?dry_run=false", v2.File).want(t, 200, `"policies":[]`) // it leads to the same
+	s.do(t, all, http.MethodGet, "/v1/installation", nil).want(t, 200, `"migrations_pending":[]`, `"name":"server version"`)
+	s.do(t, acme, http.MethodGet, "/v1/installation", nil).want(t, 403)
 	s.do(t, acme, http.MethodGet, "/v1/policies/support/history", nil).want(t, 200, `"versions":[`, `"changes":[`)
 	if r := s.do(t, other, http.MethodGet, "/v1/policies", nil).want(t, 200); strings.Contains(r.body, "support") {
 		t.Error(r.body)

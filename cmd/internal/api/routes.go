@@ -43,6 +43,7 @@ func (s *Server) routes() http.Handler {
 	a.bulk()
 	a.keys()
 	a.policies()
+	a.installation()
 	a.mcp()
 	mux.HandleFunc("GET /docs", a.docs()) // of all that is registered by now
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { writeProblem(w, r, unknownPath(mux, r)) })

@@ -41,22 +41,10 @@ func apiRole(ctx context.Context, apps []*App, alone bool, wait time.Duration) (
 		}
 		return Role{}, false, nil
 	}
-	o := api.Options{
-		Config: c, Store: a.Store, Planner: a.Planner, Registry: a.Planner.Registry, Logger: a.Logger,
-		Version: newBuildVersion(debug.ReadBuildInfo()).Version,
-	}
-	if c.API.Dashboard {
-		o.Pages = web.Pages(web.Options{
-			Version: o.Version, HideTexts: c.API.HideTexts, SignOut: c.API.SignOut, Secure: c.API.TLSCert != "",
-		})
-	}
-	if a.metrics != nil {
-		o.Observe = a.metrics.Requested
-	}
 	var s *api.Server
 	var err error
 	away := waitForPostgres(ctx, a.Logger, wait, func(context.Context) error {
-		if s, err = api.Listen(ctx, o); errors.Is(err, store.ErrUnavailable) {
+		if s, err = a.listen(ctx); errors.Is(err, store.ErrUnavailable) {
 			return err
 		}
 		return nil
@@ -73,6 +61,23 @@ func apiRole(ctx context.Context, apps []*App, alone bool, wait time.Duration) (
 		return Role{}, false, err
 	}
 	return Role{}, false, &exitError{exitUsage, fmt.Errorf("api.listen: %s: %w", c.API.Listen, err)}
+}
+
+// listen returns a server of the API, with its dashboard and an open listener.
+func (a *App) listen(ctx context.Context) (*api.Server, error) {
+	o := api.Options{
+		Config: a.Config, Store: a.Store, Planner: a.Planner, Registry: a.Planner.Registry, Logger: a.Logger,
+		Version: newBuildVersion(debug.ReadBuildInfo()).Version,
+	}
+	if a.Config.API.Dashboard {
+		o.Pages = web.Pages(web.Options{
+			Version: o.Version, HideTexts: a.Config.API.HideTexts, SignOut: a.Config.API.SignOut, Secure: a.Config.API.TLSCert != "",
+		})
+	}
+	if a.metrics != nil {
+		o.Observe = a.metrics.Requested
+	}
+	return api.Listen(ctx, o)
 }
 
 type keyCmd struct {

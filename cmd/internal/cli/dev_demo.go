@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sessionstore/compactor/cmd/internal/api"
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/dev/backlog"
 	"github.com/sessionstore/compactor/cmd/internal/dev/stack"
@@ -31,13 +32,14 @@ type demoCmd struct {
 	Seed     uint64   `default:"1" help:"Seed of the generated backlog."`
 	Script   string   `name:"model-script" placeholder:"FILE" help:"Write summaries with a scripted model in this process, which answers and fails as the file defines."`
 	DataDir  string   `placeholder:"DIR" help:"Keep the private Postgres in this folder instead of a temporary folder."`
+	Keep     bool     `help:"Go on after it: serve the dashboard on a free port until Ctrl-C."`
 	NoFetch  bool     `help:"Download no server that is not installed, as with COMPACTOR_NO_FETCH=1."`
 }
 
 func (*demoCmd) Help() string {
 	return `Starts an in-process Redis and a private Postgres, imports a backlog, and runs the main job on it: a nightly sweep through the real scheduler, queue and worker; compactions after writes; a re-compaction by an operator, and its undo; a sweep under a policy of its own, with its forecast and its report. Then it verifies that every view is valid and that every imported message is unchanged.
 
-DATABASE_URL and REDIS_URL are used where set, with the schema compactor_demo, which is dropped at the end. Summaries are written by the configured models; without models they are extracts. All servers it started are stopped and removed at the end or on Ctrl-C; with --data-dir the data are kept.
+DATABASE_URL and REDIS_URL are used where set, with the schema compactor_demo, which is dropped at the end. Summaries are written by the configured models; without models they are extracts. All servers it started are stopped and removed at the end or on Ctrl-C; with --data-dir the data are kept. With --keep that end is your Ctrl-C: until then the dashboard shows the sessions at the address that is printed last.
 
 A script of --model-script is YAML, with a step for each request to the model: the name of a behaviour, or a map that says more of it. After the last one all answers are normal, or with loop they begin again.
 
@@ -52,6 +54,7 @@ The behaviours are ` + behaviours() + `.
 Examples:
 
     compactor demo
+    compactor demo --keep
     compactor demo --from history.jsonl --start 8000 --target 6000
     compactor demo --sessions 60 --model-script script.yaml`
 }
@@ -72,7 +75,7 @@ func (c *demoCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	if e.JSON {
 		d.out = term.Output{W: io.Discard}
 	}
-	started := d.waiting("starting servers")
+	started := e.waiting("starting servers")
 	defer started()
 	st, err := stack.Start(ctx, stack.Options{
 		DatabaseURL: cfg.Database.URL.Reveal(), RedisURL: cfg.Redis.URL.Reveal(),
@@ -103,7 +106,9 @@ func (c *demoCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	}
 	d.step("servers", "%s, %s", server("postgres", st.Postgres), server("redis", st.Redis))
 
-	app, err := NewApp(ctx, cfg, logger, AppOptions{Wait: openTimeout, Migrate: true, Environ: e.Environ, Registry: e.Registry})
+	app, err := NewApp(ctx, cfg, logger, AppOptions{
+		Wait: openTimeout, Migrate: true, Roles: st.Postgres.Kind != stack.Given, Environ: e.Environ, Registry: e.Registry,
+	})
 	if err != nil {
 		return err
 	}
@@ -129,7 +134,17 @@ func (c *demoCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	if !errors.Is(err, worked) {
 		return cmp.Or(err, ctx.Err())
 	}
-	return d.finish(ctx)
+	if err := d.finish(ctx); err != nil || !c.Keep {
+		return err
+	}
+	app.Config.API.Listen = "127.0.0.1:0"
+	return app.keep(ctx, func(base string) {
+		if e.JSON { // whose one object is that of the figures
+			e.note("dashboard, until Ctrl-C: %s", base+api.PagesPath)
+			return
+		}
+		e.say("\ndashboard, until Ctrl-C: %s", d.out.Bold(base+api.PagesPath))
+	})
 }
 
 // demo holds the state of a demonstration.
@@ -300,9 +315,9 @@ func (d *demo) look(ctx context.Context) error {
 
 // waiting writes a line to Err, and another one every two seconds until stop is called, which
 // may be called again.
-func (d *demo) waiting(what string) (stop func()) {
+func (e *Env) waiting(what string) (stop func()) {
 	began, done := time.Now(), make(chan struct{})
-	d.env.note("%s …", what)
+	e.note("%s …", what)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		tick := time.NewTicker(waitLine)
@@ -310,7 +325,7 @@ func (d *demo) waiting(what string) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				d.env.note("%s … %s", what, term.Duration(time.Since(began)))
+				e.note("%s … %s", what, term.Duration(time.Since(began)))
 			case <-done:
 				return
 			}
@@ -363,7 +378,7 @@ func (d *demo) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	verified := d.waiting("verifying views and messages")
+	verified := d.env.waiting("verifying views and messages")
 	defer verified()
 	r := &d.result
 	r.Sessions, r.Messages, r.TokensBefore = len(rows), d.backlog.messages, int64(d.backlog.tokens)

@@ -74,7 +74,11 @@ func (d *demo) showSummary(ctx context.Context) error {
 
 // next prints the commands to continue with.
 func (d *demo) next() {
-	d.env.say("\nnext: `compactor compact-file FILE --explain` does the same to a conversation of yours, without a server;")
+	if d.cmd.Keep {
+		return
+	}
+	d.env.say("\nnext: `compactor demo --keep` leaves the dashboard open, to look at all of this; `compactor dev` starts an empty one;")
+	d.env.say("`compactor compact-file FILE --explain` does the same to a conversation of yours, without a server;")
 	d.env.say("`compactor doctor` checks your own Postgres and Redis, `compactor serve --migrate` runs on them.")
 }
 

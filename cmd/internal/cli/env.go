@@ -100,7 +100,7 @@ func (e *Env) Open(ctx context.Context) (*store.Store, error) {
 }
 
 // creators are the commands for which a tenant that has no sessions yet is none of the kind.
-var creators = []string{"import", "serve", "worker", "scheduler", "fork", "demo", "bench", "migrate", "config", "key"}
+var creators = []string{"import", "serve", "worker", "scheduler", "fork", "demo", "dev", "bench", "migrate", "config", "key"}
 
 // warnOfTenant says that the tenant of the flag has no sessions, which may be meant for later.
 func (e *Env) warnOfTenant(ctx context.Context) {

@@ -3,9 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/policies"
 	"github.com/sessionstore/compactor/cmd/internal/term"
@@ -65,7 +63,7 @@ func printStep(e *Env, s policies.Step, j policies.Described) {
 		writePolicyChanges(e, o.Changes)
 	}
 	for _, c := range j.Lost {
-		e.say("%s its sessions lose %s: %s → %s", e.Out.Bold("warning:"), c.Key, setting(c.Key, c.From), setting(c.Key, c.To))
+		e.say("%s its sessions lose %s: %s → %s", e.Out.Bold("warning:"), c.Key, policies.Setting(c.Key, c.From), policies.Setting(c.Key, c.To))
 	}
 }
 
@@ -73,7 +71,7 @@ func printStep(e *Env, s policies.Step, j policies.Described) {
 func writePolicyChanges(e *Env, changes []policy.Change) {
 	var pairs []pair
 	for _, c := range changes {
-		if from, to := setting(c.Key, c.From), setting(c.Key, c.To); from != to {
+		if from, to := policies.Setting(c.Key, c.From), policies.Setting(c.Key, c.To); from != to {
 			pairs = append(pairs, pair{"  " + c.Key, from + " → " + to})
 		}
 	}
@@ -81,30 +79,6 @@ func writePolicyChanges(e *Env, changes []policy.Change) {
 		e.say("  nothing")
 	}
 	e.pairs(pairs...)
-}
-
-// setting returns a setting as a YAML file would have it, "none" for one that is not set, or
-// is zero, and the setting that counts instead.
-func setting(key, raw string) string {
-	if slices.Contains([]string{"", "0", `"0s"`}, raw) {
-		switch key {
-		case "start_tokens":
-			return "none (start counts)"
-		case "target_tokens":
-			return "none (target counts)"
-		case "window_tokens":
-			return "none (that of the model counts)"
-		}
-		return "none"
-	}
-	var text string
-	if json.Unmarshal([]byte(raw), &text) != nil || text == "" {
-		return term.Clean(raw)
-	}
-	if d, err := time.ParseDuration(text); err == nil {
-		return policy.Days(d)
-	}
-	return term.Clean(text)
 }
 
 // run shows the changes of steps, asks, and makes them.

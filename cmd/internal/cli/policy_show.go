@@ -154,7 +154,7 @@ func (c *policyShowCmd) settings(v store.PolicyVersion) (pairs []pair, err error
 	}
 	changes, err := policy.Diff(from, v.Spec)
 	for _, s := range changes {
-		was, text := setting(s.Key, s.From), setting(s.Key, s.To)
+		was, text := policies.Setting(s.Key, s.From), policies.Setting(s.Key, s.To)
 		switch {
 		case c.All:
 		case was == text:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,7 +29,7 @@ type done struct {
 //	_method, _path   the operation, as POST and /v1/runs/17/undo
 //	_result          the template of the result, which begins with result-; without one the sentence _said
 //	?name            a parameter of its query
-//	name             a field of its body: a text, or by a suffix of the name :bool, :number, :list (words) or :json; a dot leads into an object
+//	name             a field of its body: a text, or by a suffix of the name :bool, :number, :micros (millionths), :list (words) or :json; a dot leads into an object
 //	:raw             the whole body
 //
 // Empty fields are left out.
@@ -110,10 +111,13 @@ func fieldOf(kind, value string) (any, error) {
 		return value, nil
 	case "bool":
 		return value == "true" || value == "on", nil
-	case "number":
+	case "number", "micros":
 		n, err := strconv.ParseFloat(strings.ReplaceAll(value, ",", ""), 64)
 		if err != nil {
 			return nil, errors.New("want a number")
+		}
+		if kind == "micros" {
+			return math.Round(n * 1e6), nil
 		}
 		return n, nil
 	case "list":

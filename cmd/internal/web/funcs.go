@@ -16,8 +16,10 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/api"
+	"github.com/sessionstore/compactor/cmd/internal/policies"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 // parse returns a template for each page, of the file of its name with parts.html and all results.
@@ -84,8 +86,15 @@ func (s *site) funcs() template.FuncMap {
 			return strings.ToUpper(s[:1]) + strings.ReplaceAll(s[1:], "_", " ")
 		},
 		"seqs": seqs, "words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
-		"exactly": func(n any) string { return strconv.FormatInt(int64(number(n)), 10) },
-		"cut":     func(s string, n int) string { return term.Truncate(term.Clean(s), n) },
+		"exactly":   func(n any) string { return strconv.FormatInt(int64(number(n)), 10) },
+		"cut":       func(s string, n int) string { return term.Truncate(term.Clean(s), n) },
+		"pauseLine": pauseLine, "ver": func(n int) string {
+			if n == 0 {
+				return ""
+			}
+			return "@" + strconv.Itoa(n)
+		},
+		"setting": policies.Setting, "match": func(m map[string]string) string { return policy.Match(m).String() },
 	}
 }
 

@@ -2,6 +2,8 @@ package web_test
 
 import (
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -25,6 +27,7 @@ func TestPagesLookRight(t *testing.T) {
 	})
 	long := f.longSession()
 	f.swept()
+	f.govern()
 	ctx := f.browser(1440, 900, "light")
 	f.do(ctx, "warm up", f.page("/ui/"), chromedp.WaitReady("main"))
 	// runs and compact
@@ -50,7 +53,45 @@ func TestPagesLookRight(t *testing.T) {
 		{"bulk", at("bulk")}, {"bulk-compact", at("bulk", "kind", "compact")}, {"bulk-one", at("bulk", "kind", "undo", "bulk", "1")},
 
 		// policies, limits, admin
+		{"policies", at("policies")},
+		{"policy-default", at("policy", "policy", "default")},
+		{"policy", at("policy", "policy", "support")},
+		{"limits", at("limits")},
+		{"admin", at("admin")},
 	} {
 		f.shoot(ctx, p.name, p.path)
 	}
+}
+
+// govern puts two versions of a policy in force, and limits.
+func (f *fleet) govern() {
+	f.Helper()
+	for _, file := range []string{
+		"name: support\nmatch: {tenant: airline-desk}\nstart: 0.6\ntarget: 0.3\nnote: first try\n",
+		"name: support\nmatch: {tenant: airline-desk}\nstart: 0.5\ntarget: 0.25\nguards: {max_per_day: 40}\npin_tools: [book_flight]\nnote: smaller, as bookings are long\n",
+	} {
+		answer, err := http.Post(f.url+"/v1/policies?dry_run=false", "application/yaml", strings.NewReader(file))
+		if err != nil || answer.StatusCode != http.StatusOK {
+			f.Fatal(answer, err)
+		}
+		_ = answer.Body.Close()
+	}
+	for _, limit := range []store.SpendingLimit{
+		{MicrosPerDay: new(int64(20_000_000)), RunsPerSecond: new(5.0), ChangedBy: "cli:ada"},
+		{Tenant: "engineering", MicrosPerHour: new(int64(10_000)), TokensPerHour: new(int64(5_000_000)), ChangedBy: "cli:ada", Note: "until the budget is raised"},
+	} {
+		if err := f.st.Operator.LimitSpending(f.Context(), limit); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.followed()
+}
+
+// followed waits until all sessions follow the policies.
+func (f *fleet) followed() {
+	f.Helper()
+	storetest.Await(f, "sessions that follow", func() bool {
+		p, err := f.st.PolicyProgress(f.Context())
+		return err == nil && !p.Pending
+	})
 }

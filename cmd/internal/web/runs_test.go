@@ -48,15 +48,15 @@ func (f *fleet) decided() (applied, skipped, undone, large string) {
 	return strconv.FormatInt(runs[0].ID, 10), strconv.FormatInt(id, 10), strconv.FormatInt(runs[1].ID, 10), most.Session
 }
 
-// visitor is a browser without scripts.
-type visitor struct {
+// guest is a browser without scripts.
+type guest struct {
 	*fleet
 	http.Client
 	token string
 }
 
-// visit signs in with a key of a scope for all tenants.
-func (f *fleet) visit(scope string) *visitor {
+// guest signs in with a key of a scope for all tenants.
+func (f *fleet) guest(scope string) *guest {
 	f.Helper()
 	_, secret, err := f.st.Admin.CreateKey(f.Context(), store.NewKey{Name: scope, Scope: scope}, "test")
 	if err != nil {
@@ -66,13 +66,13 @@ func (f *fleet) visit(scope string) *visitor {
 	if err != nil {
 		f.Fatal(err)
 	}
-	v := &visitor{fleet: f, Client: http.Client{Jar: jar}}
+	v := &guest{fleet: f, Client: http.Client{Jar: jar}}
 	v.say("/ui/sign-in", url.Values{"key": {secret}})
 	return v
 }
 
 // say posts a form and returns the status and the answer.
-func (v *visitor) say(path string, form url.Values) (int, string) {
+func (v *guest) say(path string, form url.Values) (int, string) {
 	v.Helper()
 	form.Set("_token", v.token)
 	r, err := http.NewRequestWithContext(v.Context(), http.MethodPost, v.url+path, strings.NewReader(form.Encode()))
@@ -84,7 +84,7 @@ func (v *visitor) say(path string, form url.Values) (int, string) {
 }
 
 // see returns a page, which must have all of these texts, and none of those after "not".
-func (v *visitor) see(path string, texts ...string) string {
+func (v *guest) see(path string, texts ...string) string {
 	v.Helper()
 	r, err := http.NewRequestWithContext(v.Context(), http.MethodGet, v.url+path, nil)
 	if err != nil {
@@ -105,7 +105,7 @@ func (v *visitor) see(path string, texts ...string) string {
 	return page
 }
 
-func (v *visitor) ask(r *http.Request) (int, string) {
+func (v *guest) ask(r *http.Request) (int, string) {
 	v.Helper()
 	resp, err := v.Do(r)
 	if err != nil {
@@ -138,7 +138,7 @@ func TestARunIsShownUndoneAndShownAgain(t *testing.T) {
 	f.fill(8, "airline-desk")
 	f.settled()
 	applied, skipped, undone, large := f.decided()
-	operator, reader := f.visit("operate"), f.visit("read")
+	operator, reader := f.guest("operate"), f.guest("read")
 	page, path := at("run", "run", applied), "/v1/runs/"+applied+"/undo"
 	reader.see(page, "Run "+applied, "What survived", "Model calls", "Its sources", "Your key may read only", "not", "See what an undo would do")
 	reader.see(at("run", "run", skipped), "Run "+skipped+": nothing to compact", "There is nothing to undo")
@@ -184,10 +184,10 @@ func TestAnEditedSummaryIsAppliedAsTheOperators(t *testing.T) {
 	f.fill(8, "airline-desk")
 	f.settled()
 	_, _, _, large := f.decided()
-	operator := f.visit("operate")
+	operator := f.guest("operate")
 	query := []string{"tenant", "airline-desk", "id", large, "with", "strategies:handoff"}
 	operator.see(at("compact", query...), "Planning", "compact/plan", "handoff")
-	f.visit("read").see(at("compact", query...), "Your key may read only", "not", "Planning")
+	f.guest("read").see(at("compact", query...), "Your key may read only", "not", "Planning")
 	plan := at("compact/plan", query...)
 	operator.see(plan, "Texts are hidden", "nothing is spent yet", "not", "own-text", "<main")
 	operator.see(plan+"&texts=1", "own-text", `name="strategies:list" value="handoff"`, "leave the view")

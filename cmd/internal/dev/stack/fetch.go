@@ -213,6 +213,15 @@ func cacheDir() string {
 	return filepath.Join(dir, "compactor")
 }
 
+// DefaultDir returns a folder of this name for data that are kept, beside the fetched servers; "" if there is no
+// place for it.
+func DefaultDir(name string) string {
+	if dir := cacheDir(); dir != "" {
+		return filepath.Join(dir, name)
+	}
+	return ""
+}
+
 // otherServers holds how to use a server that runs elsewhere.
 var otherServers = map[string]string{"postgres": ", or set DATABASE_URL", "redis-server": ", or set REDIS_URL"}
 
