@@ -110,10 +110,13 @@ type runOn struct {
 // summaryOn is a summary beside the messages that it stands for.
 type summaryOn struct {
 	reports.Summary
-	Text    string
+	Lines   []lineOn
 	Sources []messageOn
 	More    bool
 }
+
+// lineOn is a line of a summary with the numbers of the messages that it names.
+type lineOn struct{ Text, Rests string }
 
 // messageOn is a message with its text.
 type messageOn struct {
@@ -224,7 +227,13 @@ func (q *request) summary(r reports.Run, id string) (out summaryOn, err error) {
 	if err := q.get(&out.Summary, path, "session", r.Session); err != nil || !q.texts() {
 		return out, err
 	}
-	out.Text = frame.Body(out.Prose + out.References)
+	text := frame.Body(strings.TrimSpace(out.Prose + "\n\n" + out.References))
+	for line := range strings.Lines(text) {
+		out.Lines = append(out.Lines, lineOn{Text: strings.TrimRight(line, "\n")})
+	}
+	for _, l := range summary.Links(text) {
+		out.Lines[l.Line].Rests = strings.Trim(fmt.Sprint(l.Seqs), "[]")
+	}
 	var sources pageOf[store.MessageRow]
 	err = q.get(&sources, path+"/sources", "session", r.Session, "limit", strconv.Itoa(mostSources))
 	for _, m := range sources.Items {
