@@ -95,7 +95,7 @@ func unsuccessful(all []store.OutcomeActivity) (out []outcome) {
 // runOn is the page of a run.
 type runOn struct {
 	reports.Run
-	Diff      *store.RunDiff
+	Diff      *changeOn
 	Kept      keptOn
 	Summaries []summaryOn
 	// Undo is the run that undid it, nil if it is in force or none is known.
@@ -160,11 +160,52 @@ func (r runOn) Rejected() map[string]int {
 // Report returns the report of the summary of a step.
 func (r runOn) Report(i int) *summary.Provenance { return reports.StepReport(r.Steps[i].StepResult) }
 
+// changeOn is a change of a view, by reason and by kind: it is short, whatever was written.
+type changeOn struct {
+	store.RunDiff
+	Wrote []wroteOn
+}
+
+// wroteOn sums the messages of a kind that a run wrote.
+type wroteOn struct {
+	Kind     chat.Kind
+	Messages int64
+	Tokens   chat.Tokens
+	For      chat.Ranges
+}
+
+func newChange(d store.RunDiff) *changeOn {
+	out := &changeOn{RunDiff: d}
+	out.Out = nil
+	for _, p := range d.Out {
+		i := slices.IndexFunc(out.Out, func(x store.DiffPart) bool {
+			return x.Reason == p.Reason && (x.SummarizedBy == "") == (p.SummarizedBy == "")
+		})
+		if i < 0 {
+			out.Out = append(out.Out, p)
+			continue
+		}
+		out.Out[i].Messages, out.Out[i].Tokens = out.Out[i].Messages+p.Messages, out.Out[i].Tokens+p.Tokens
+	}
+	for _, m := range d.Wrote {
+		i := slices.IndexFunc(out.Wrote, func(x wroteOn) bool { return x.Kind == m.Kind })
+		if i < 0 {
+			i, out.Wrote = len(out.Wrote), append(out.Wrote, wroteOn{Kind: m.Kind})
+		}
+		w := &out.Wrote[i]
+		w.Messages, w.Tokens = w.Messages+1, w.Tokens+m.Tokens
+		if r, err := chat.ParseRanges(m.SummaryOf); err == nil {
+			w.For = w.For.Union(r)
+		}
+	}
+	return out
+}
+
 // texts reports whether the page shows texts of messages.
 func (q *request) texts() bool { return !q.HideTexts || q.param("texts") == "1" }
 
-// most rows of sources beside a summary.
-const mostSources = 60
+// So many summaries of a run are shown, with so many sources each.
+const mostSummaries, mostSources = 4, 60
 
 func showRun(q *request) (any, error) {
 	out := runOn{Texts: q.texts()}
@@ -182,9 +223,11 @@ func showRun(q *request) (any, error) {
 	if out.Status != store.StatusApplied {
 		return out, nil
 	}
-	if err := q.get(&out.Diff, path+"/diff"); err != nil {
+	var diff store.RunDiff
+	if err := q.get(&diff, path+"/diff"); err != nil {
 		return nil, err
 	}
+	out.Diff = newChange(diff)
 	out.Kept = keptOn{Hidden: !out.Texts, Tenant: out.Tenant, Session: out.Session}
 	if len(out.Diff.Out) > 0 && out.Kind == "compact" {
 		err := q.get(&out.Kept.Kept, path+"/kept")
@@ -197,7 +240,7 @@ func showRun(q *request) (any, error) {
 			return nil, err
 		}
 	}
-	for _, id := range out.Run.Summaries {
+	for _, id := range out.Run.Summaries[:min(len(out.Run.Summaries), mostSummaries)] {
 		s, err := q.summary(out.Run, id)
 		if err != nil {
 			return nil, err
