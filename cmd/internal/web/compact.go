@@ -51,7 +51,7 @@ func showCompact(q *request) (any, error) {
 type planOn struct {
 	*reports.Preview
 	Problem *api.Problem
-	Diff    store.RunDiff
+	Diff    *changeOn
 	Kept    keptOn
 	// Text is the extract that stands for the summary, as it may be changed.
 	Text  string
@@ -85,7 +85,7 @@ func planCompact(q *request) (any, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	out.Preview, out.Diff = c.Preview, *c.Diff
+	out.Preview, out.Diff = c.Preview, newChange(*c.Diff)
 	out.Kept = keptOn{c.Preview.Kept, !out.Texts, q.Tenant, q.param("id")}
 	for _, p := range out.Diff.Out {
 		out.Out.Messages, out.Out.Tokens = out.Out.Messages+p.Messages, out.Out.Tokens+p.Tokens
@@ -93,7 +93,7 @@ func planCompact(q *request) (any, error) {
 	for _, p := range out.Diff.In {
 		out.In.Messages, out.In.Tokens = out.In.Messages+p.Messages, out.In.Tokens+p.Tokens
 	}
-	for _, m := range out.Diff.Wrote {
+	for _, m := range c.Diff.Wrote {
 		out.Wrote.Messages, out.Wrote.Tokens = out.Wrote.Messages+1, out.Wrote.Tokens+m.Tokens
 		if m.Kind == chat.KindSummary {
 			out.Text, _ = extract.Split(frame.Body(newMessage(m).Text))

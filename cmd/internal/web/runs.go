@@ -95,7 +95,7 @@ func unsuccessful(all []store.OutcomeActivity) (out []outcome) {
 // runOn is the page of a run.
 type runOn struct {
 	reports.Run
-	Diff      *store.RunDiff
+	Diff      *changeOn
 	Kept      keptOn
 	Summaries []summaryOn
 	// Undo is the run that undid it, nil if it is in force or none is known.
@@ -110,10 +110,13 @@ type runOn struct {
 // summaryOn is a summary beside the messages that it stands for.
 type summaryOn struct {
 	reports.Summary
-	Text    string
+	Lines   []lineOn
 	Sources []messageOn
 	More    bool
 }
+
+// lineOn is a line of a summary with the numbers of the messages that it names.
+type lineOn struct{ Text, Rests string }
 
 // messageOn is a message with its text.
 type messageOn struct {
@@ -157,11 +160,52 @@ func (r runOn) Rejected() map[string]int {
 // Report returns the report of the summary of a step.
 func (r runOn) Report(i int) *summary.Provenance { return reports.StepReport(r.Steps[i].StepResult) }
 
+// changeOn is a change of a view, by reason and by kind: it is short, whatever was written.
+type changeOn struct {
+	store.RunDiff
+	Wrote []wroteOn
+}
+
+// wroteOn sums the messages of a kind that a run wrote.
+type wroteOn struct {
+	Kind     chat.Kind
+	Messages int64
+	Tokens   chat.Tokens
+	For      chat.Ranges
+}
+
+func newChange(d store.RunDiff) *changeOn {
+	out := &changeOn{RunDiff: d}
+	out.Out = nil
+	for _, p := range d.Out {
+		i := slices.IndexFunc(out.Out, func(x store.DiffPart) bool {
+			return x.Reason == p.Reason && (x.SummarizedBy == "") == (p.SummarizedBy == "")
+		})
+		if i < 0 {
+			out.Out = append(out.Out, p)
+			continue
+		}
+		out.Out[i].Messages, out.Out[i].Tokens = out.Out[i].Messages+p.Messages, out.Out[i].Tokens+p.Tokens
+	}
+	for _, m := range d.Wrote {
+		i := slices.IndexFunc(out.Wrote, func(x wroteOn) bool { return x.Kind == m.Kind })
+		if i < 0 {
+			i, out.Wrote = len(out.Wrote), append(out.Wrote, wroteOn{Kind: m.Kind})
+		}
+		w := &out.Wrote[i]
+		w.Messages, w.Tokens = w.Messages+1, w.Tokens+m.Tokens
+		if r, err := chat.ParseRanges(m.SummaryOf); err == nil {
+			w.For = w.For.Union(r)
+		}
+	}
+	return out
+}
+
 // texts reports whether the page shows texts of messages.
 func (q *request) texts() bool { return !q.HideTexts || q.param("texts") == "1" }
 
-// most rows of sources beside a summary.
-const mostSources = 60
+// So many summaries of a run are shown, with so many sources each.
+const mostSummaries, mostSources = 4, 60
 
 func showRun(q *request) (any, error) {
 	out := runOn{Texts: q.texts()}
@@ -179,9 +223,11 @@ func showRun(q *request) (any, error) {
 	if out.Status != store.StatusApplied {
 		return out, nil
 	}
-	if err := q.get(&out.Diff, path+"/diff"); err != nil {
+	var diff store.RunDiff
+	if err := q.get(&diff, path+"/diff"); err != nil {
 		return nil, err
 	}
+	out.Diff = newChange(diff)
 	out.Kept = keptOn{Hidden: !out.Texts, Tenant: out.Tenant, Session: out.Session}
 	if len(out.Diff.Out) > 0 && out.Kind == "compact" {
 		err := q.get(&out.Kept.Kept, path+"/kept")
@@ -194,7 +240,7 @@ func showRun(q *request) (any, error) {
 			return nil, err
 		}
 	}
-	for _, id := range out.Run.Summaries {
+	for _, id := range out.Run.Summaries[:min(len(out.Run.Summaries), mostSummaries)] {
 		s, err := q.summary(out.Run, id)
 		if err != nil {
 			return nil, err
@@ -224,7 +270,13 @@ func (q *request) summary(r reports.Run, id string) (out summaryOn, err error) {
 	if err := q.get(&out.Summary, path, "session", r.Session); err != nil || !q.texts() {
 		return out, err
 	}
-	out.Text = frame.Body(out.Prose + out.References)
+	text := frame.Body(strings.TrimSpace(out.Prose + "\n\n" + out.References))
+	for line := range strings.Lines(text) {
+		out.Lines = append(out.Lines, lineOn{Text: strings.TrimRight(line, "\n")})
+	}
+	for _, l := range summary.Links(text) {
+		out.Lines[l.Line].Rests = strings.Trim(fmt.Sprint(l.Seqs), "[]")
+	}
 	var sources pageOf[store.MessageRow]
 	err = q.get(&sources, path+"/sources", "session", r.Session, "limit", strconv.Itoa(mostSources))
 	for _, m := range sources.Items {

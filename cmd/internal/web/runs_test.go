@@ -203,6 +203,16 @@ func TestAnEditedSummaryIsAppliedAsTheOperators(t *testing.T) {
 	operator.see(page, "key:operate (operator)", "Texts are hidden", "not", "bucket")
 	operator.see(page+"&texts=1", "They looked at the &lt;b&gt;bucket&lt;/b&gt;.")
 
+	again := call(path, "?tenant", "airline-desk", "?wait", "20s", "from", "view", "_result", "result-compacted",
+		"pipeline:json", `[{"strategy": "keep_last_n_messages", "params": {"n": 3}}]`)
+	if status, out := operator.say("/ui/do", again); status != 200 || !strings.Contains(out, "#undo") {
+		t.Fatalf("%d %s", status, out)
+	}
+	status, out = operator.say("/ui/do", call("/v1/runs/"+m[1]+"/undo", "dry_run:bool", "true", "_result", "result-undo"))
+	if status != 200 || !strings.Contains(out, "It takes 1 later run along") || !strings.Contains(out, "Undo 2 runs") || !strings.Contains(out, `name="cascade:bool"`) {
+		t.Errorf("%d %s", status, out)
+	}
+
 	if err := f.st.Operator.PauseRuns(t.Context(), store.PauseScope{Tenant: "airline-desk"}, "test", "test"); err != nil {
 		t.Fatal(err)
 	}
