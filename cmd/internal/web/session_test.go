@@ -4,12 +4,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/dev/backlog"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/store/storetest"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
@@ -68,10 +73,77 @@ func (f *fleet) get(path string) string {
 	return string(raw)
 }
 
-func TestSessionPage(t *testing.T) {
+// Each page has a sentence for what is missing, and no text is taken for markup or shown where it is hidden.
+func TestSessionPageWithoutABrowser(t *testing.T) {
 	f := newFleet(t, small)
 	undone := f.longSession()
-	html := f.get(at("session", "tenant", "engineering", "id", "long"))
-	t.Log(len(html), undone)
-	_ = os.WriteFile("/tmp/session.html", []byte(html), 0o600)
+	has := func(path string, texts ...string) {
+		t.Helper()
+		html := f.get(path)
+		for _, text := range texts {
+			want := !strings.HasPrefix(text, "not: ")
+			if strings.Contains(html, strings.TrimPrefix(text, "not: ")) != want {
+				t.Errorf("%s: %s", path, text)
+			}
+		}
+	}
+	long := func(query ...string) string {
+		return at("session", append([]string{"tenant", "engineering", "id", "long"}, query...)...)
+	}
+	has(long(), "Moment 5 of 5", "undid run", "not: <script>alert", "&lt;script&gt;alert(1)", `\x1b[31m`, `\u202egnp`, "not: \u202e", "not: <img", `not: href="http://evil`,
+		"Tail starts here", `data-session="long"`, "Compact now…", "data-step-back", "not: data-step-next")
+	has(long("run", fmt.Sprint(undone)), "Moment 2 of 5", "data-step-next", "data-step-back", "not: Moment 5 of 5")
+	has(long("message", "3", "part", "inspector"), "Bring back…", "Out of the view since", `id="insp"`, "not: id=\"fig\"")
+	has(long("show", "said", "after", "60", "part", "rows"), `class="rows"`, "not: id=\"fig\"")
+	has(long("q", "no such words"), "Nothing in this session has")
+	has(long("q", "evil.example"), "in the view")
+
+	k := store.Key{Tenant: "engineering", Session: "small"}
+	f.append(k.Tenant, k.Session, []chat.Message{{ID: "s1", Role: chat.RoleUser, Content: chat.TextContent("my words")}})
+	has(at("session", "tenant", k.Tenant, "id", k.Session), "my words", "none has changed the view", "no run has changed the view", "Moment 1 of 1")
+	if _, err := f.st.Admin.Erase(t.Context(), k, nil, "asked for", "ann", false); err != nil {
+		t.Fatal(err)
+	}
+	has(at("session", "tenant", k.Tenant, "id", k.Session), "not: my words", "erased")
+	if _, _, err := f.st.Append(t.Context(), store.Key{Tenant: "engineering", Session: "empty"}, "gpt-4o", nil); err == nil {
+		has(at("session", "tenant", k.Tenant, "id", "empty"), "Nothing was said")
+	}
+}
+
+func TestSessionPageHidesTexts(t *testing.T) {
+	f := newFleet(t, small, func(c *config.Config) { c.API.HideTexts = true })
+	f.append("acme", "s", []chat.Message{{ID: "s1", Role: chat.RoleUser, Content: chat.TextContent("my words")}})
+	for _, query := range [][]string{{}, {"message", "1"}, {"q", "my"}, {"message", "1", "part", "inspector"}} {
+		page := at("session", append([]string{"tenant", "acme", "id", "s"}, query...)...)
+		if html := f.get(page); strings.Contains(html, "my words") || !strings.Contains(html, "Texts are hidden") {
+			t.Errorf("%v: %s", query, html)
+		}
+		if !strings.Contains(f.get(page+"&texts=1"), "my words") {
+			t.Errorf("%v shows no texts", query)
+		}
+	}
+}
+
+// A message opens in the inspector without a new page, and is brought back and pinned from there.
+func TestSessionPageInspects(t *testing.T) {
+	f := newFleet(t, small)
+	f.longSession()
+	ctx := f.browser(1440, 900, "light")
+	text := func(what string) string { return run(f, ctx, what, chromedp.Text("#insp")) }
+	f.do(ctx, "open", f.page(at("session", "tenant", "engineering", "id", "long", "show", "out")), chromedp.WaitReady("#list .msg"),
+		chromedp.Click(`[data-seq="3"] .who a`), chromedp.WaitVisible("#insp .src-card"))
+	if got := text("inspect"); !strings.Contains(got, "Out of the view since run") {
+		t.Error(got)
+	}
+	f.do(ctx, "bring back", chromedp.Click("#insp details.act summary"), chromedp.Click("#insp details.act .b.p"), chromedp.WaitVisible("#insp .note"))
+	if got := text("bring back"); !strings.Contains(got, "comes back with the next run, and is pinned") {
+		t.Error(got)
+	}
+	f.settled()
+	rows := run(f, ctx, "rows", chromedp.Evaluate[int](`document.querySelectorAll("#list .msg").length`))
+	f.do(ctx, "more", chromedp.ScrollIntoView("#list .morel a"))
+	storetest.Await(f, "more rows", func() bool {
+		return run(f, ctx, "rows", chromedp.Evaluate[int](`document.querySelectorAll("#list .msg").length`)) > rows
+	})
+	f.do(ctx, "step", chromedp.KeyEvent(kb.ArrowLeft), chromedp.WaitVisible("[data-step-next]"))
 }
