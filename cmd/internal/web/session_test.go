@@ -2,8 +2,10 @@ package web_test
 
 import (
 	"fmt"
+	"html"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +50,14 @@ func (f *fleet) longSession() (undone store.RunID) {
 			}
 		}
 	}
+	text := "## Goal\n\n- Refund the hotel of Hana Castellanos. [m3 user, m5 assistant]\n- Keep the answer short.\n\n## Next\n\n- Ask for the receipt. [m9 tool]"
+	_, err := f.st.Request(f.Context(), k, store.TriggerOperator, "ann", store.Options{
+		AllowGrowth: true, Summary: &store.WrittenSummary{Text: text, Author: "ann"},
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.settled()
 	f.append(k.Tenant, k.Session, []chat.Message{
 		{ID: "hostile", Role: chat.RoleUser, Content: chat.TextContent("<script>alert(1)</script> \x1b[31m red \u202egnp.exe ![x](http://evil.example/x.png)")},
 	})
@@ -79,10 +89,10 @@ func TestSessionPageWithoutABrowser(t *testing.T) {
 	undone := f.longSession()
 	has := func(path string, texts ...string) {
 		t.Helper()
-		html := f.get(path)
+		got := f.get(path)
 		for _, text := range texts {
 			want := !strings.HasPrefix(text, "not: ")
-			if strings.Contains(html, strings.TrimPrefix(text, "not: ")) != want {
+			if strings.Contains(got, strings.TrimPrefix(text, "not: ")) != want {
 				t.Errorf("%s: %s", path, text)
 			}
 		}
@@ -90,11 +100,18 @@ func TestSessionPageWithoutABrowser(t *testing.T) {
 	long := func(query ...string) string {
 		return at("session", append([]string{"tenant", "engineering", "id", "long"}, query...)...)
 	}
-	has(long(), "Moment 5 of 5", "undid run", "not: <script>alert", "&lt;script&gt;alert(1)", `\x1b[31m`, `\u202egnp`, "not: \u202e", "not: <img", `not: href="http://evil`,
+	has(long(), "Moment 6 of 6", "undid run", "not: <script>alert", "&lt;script&gt;alert(1)", `\x1b[31m`, `\u202egnp`, "not: \u202e", "not: <img", `not: href="http://evil`,
 		"Tail starts here", `data-session="long"`, "Compact now…", "data-step-back", "not: data-step-next")
-	has(long("run", fmt.Sprint(undone)), "Moment 2 of 5", "data-step-next", "data-step-back", "not: Moment 5 of 5")
+	has(long("run", fmt.Sprint(undone)), "Moment 2 of 6", "data-step-next", "data-step-back", "not: Moment 6 of 6")
 	has(long("message", "3", "part", "inspector"), "Bring back…", "Out of the view since", `id="insp"`, "not: id=\"fig\"")
 	has(long("show", "said", "after", "60", "part", "rows"), `class="rows"`, "not: id=\"fig\"")
+	line := regexp.MustCompile(`href="([^"#]*)#insp"[^>]* data-rests="3 5"`).FindStringSubmatch(f.get(long()))
+	if line == nil {
+		t.Fatal("no line has its sources")
+	}
+	has(long(), `data-rests="3 5"`, `data-seq="3"`, "2 sources", "no source")
+	has("/ui/session"+html.UnescapeString(line[1]), "Line of the summary", "Rests on 2 messages", "Refund the hotel")
+	has(long("message", "5"), "Lives on in 1 line of")
 	has(long("q", "no such words"), "Nothing in this session has")
 	has(long("q", "evil.example"), "in the view")
 
@@ -115,8 +132,8 @@ func TestSessionPageHidesTexts(t *testing.T) {
 	f.append("acme", "s", []chat.Message{{ID: "s1", Role: chat.RoleUser, Content: chat.TextContent("my words")}})
 	for _, query := range [][]string{{}, {"message", "1"}, {"q", "my"}, {"message", "1", "part", "inspector"}} {
 		page := at("session", append([]string{"tenant", "acme", "id", "s"}, query...)...)
-		if html := f.get(page); strings.Contains(html, "my words") || !strings.Contains(html, "Texts are hidden") {
-			t.Errorf("%v: %s", query, html)
+		if got := f.get(page); strings.Contains(got, "my words") || !strings.Contains(got, "Texts are hidden") {
+			t.Errorf("%v: %s", query, got)
 		}
 		if !strings.Contains(f.get(page+"&texts=1"), "my words") {
 			t.Errorf("%v shows no texts", query)
