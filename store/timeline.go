@@ -49,7 +49,8 @@ type TimelineMessages struct {
 	// role, M summary, R replacement.
 	Kinds  string        `json:"kinds"`
 	Tokens []chat.Tokens `json:"tokens"`
-	// Said are the tokens said up to and with each message. Summaries and replacements were not said.
+	// Said are the tokens said up to and with each message, from the first one here on. Summaries and replacements were
+	// not said.
 	Said []chat.Tokens `json:"said"`
 	// Covers has, by their seqs, what summaries and replacements stand for.
 	Covers map[chat.Seq]string `json:"covers"`
@@ -143,10 +144,15 @@ func (m *TimelineMessages) collect(rows pgx.Rows) (written []chat.Seq, err error
 	letters := []byte{}
 	m.Seqs, m.Positions, m.Tokens, m.Said = []chat.Seq{}, []chat.Seq{}, []chat.Tokens{}, []chat.Tokens{}
 	var r metaRow
-	var said chat.Tokens
+	var said, before chat.Tokens
 	_, err = pgx.ForEachRow(rows, []any{&r.seq, &r.position, &said, &r.tokens, &r.calls, &r.role, &r.kind}, func() error {
 		m.Seqs, m.Positions = append(m.Seqs, chat.Seq(r.seq)), append(m.Positions, chat.Seq(r.position))
-		m.Tokens, m.Said = append(m.Tokens, chat.Tokens(r.tokens)), append(m.Said, said)
+		if len(m.Said) == 0 && r.kind == 'm' {
+			before = said - chat.Tokens(r.tokens)
+		} else if len(m.Said) == 0 {
+			before = said
+		}
+		m.Tokens, m.Said = append(m.Tokens, chat.Tokens(r.tokens)), append(m.Said, said-before)
 		letters = append(letters, r.letter())
 		if r.kind != 'm' {
 			written = append(written, chat.Seq(r.seq))

@@ -174,7 +174,11 @@ func short(n float64) string {
 		if math.Abs(n) >= u.of*0.9995 {
 			v := n / u.of
 			digits := 2 - int(math.Max(0, math.Floor(math.Log10(math.Abs(v)+0.0005))))
-			return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(v, 'f', max(0, digits), 64), "0"), ".") + u.name
+			text := strconv.FormatFloat(v, 'f', max(0, digits), 64)
+			if strings.Contains(text, ".") {
+				text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+			}
+			return text + u.name
 		}
 	}
 	return strconv.FormatFloat(math.Round(n*10)/10, 'f', -1, 64)

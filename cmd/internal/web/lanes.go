@@ -25,9 +25,14 @@ const (
 const letters = "tcuasoMR"
 
 var kinds = [len(letters)]struct{ class, one, many string }{
-	{"result", "tool result", "tool results"}, {"call", "tool call", "tool calls"}, {"user", "user", "by the user"},
-	{"assistant", "assistant", "by the assistant"}, {"system", "system prompt", "system prompts"},
-	{"system", "other message", "other messages"}, {"summary", "summary", "summaries"}, {"replacement", "shortened message", "shortened messages"},
+	{"result", "tool result", "tool results"},
+	{"call", "tool call", "tool calls"},
+	{"user", "user", "by the user"},
+	{"assistant", "assistant", "by the assistant"},
+	{"system", "system prompt", "system prompts"},
+	{"system", "other message", "other messages"},
+	{"summary", "summary", "summaries"},
+	{"replacement", "shortened message", "shortened messages"},
 }
 
 // Places in kinds.
@@ -117,23 +122,12 @@ func (b *block) take(o *block) {
 }
 
 // timeline is a timeline with a scale.
-type timeline struct {
-	store.Timeline
-	Total chat.Tokens // said
-}
+type timeline struct{ store.Timeline }
 
-func newTimeline(t store.Timeline) *timeline {
-	l := &timeline{Timeline: t}
-	if n := len(t.Messages.Said); n > 0 {
-		l.Total = t.Messages.Said[n-1] - l.origin()
-	}
-	return l
-}
-
-// origin returns the tokens said before the first message of the timeline.
-func (l *timeline) origin() chat.Tokens {
-	if m := l.Messages; len(m.Seqs) > 0 && !l.written(0) {
-		return m.Said[0] - m.Tokens[0]
+// Total returns the tokens said.
+func (l *timeline) Total() chat.Tokens {
+	if n := len(l.Messages.Said); n > 0 {
+		return l.Messages.Said[n-1]
 	}
 	return 0
 }
@@ -154,13 +148,13 @@ func (l *timeline) place(seq chat.Seq) int {
 // said returns the tokens said up to and with a message, and end that in per cent.
 func (l *timeline) said(seq chat.Seq) chat.Tokens {
 	if i := l.place(seq); i >= 0 {
-		return l.Messages.Said[i] - l.origin()
+		return l.Messages.Said[i]
 	}
 	return 0
 }
 
 func (l *timeline) end(seq chat.Seq) float64 {
-	return 100 * float64(l.said(seq)) / math.Max(1, float64(l.Total))
+	return 100 * float64(l.said(seq)) / math.Max(1, float64(l.Total()))
 }
 
 // size returns the tokens of what was said among messages.
@@ -323,14 +317,17 @@ func isOut(b *block) bool { return b.state() == outOfView }
 
 // lanes are the drawing of a session at a moment.
 type lanes struct {
-	Said, Hatch, Seen, Written, Marks, Plumb template.HTML
-	Head                                     float64 // the moment: what is beyond it was not yet said
-	Brackets                                 []bracket
-	Rows                                     []laneRow
-	Older                                    int    // rows that are folded
-	Line                                     string // the size of the view
-	Levels, Ticks                            []level
-	Total                                    string
+	Said, Hatch, Seen, Written, Marks template.HTML
+	Plumb                             []float64 // where runs were
+	Head                              float64   // the moment: what is beyond it was not yet said
+	Tail                              float64   // where it starts; 0 where nothing is before it
+	Pins                              bool
+	Brackets                          []bracket
+	Rows                              []laneRow
+	Older                             int    // rows that are folded
+	Line                              string // the size of the view
+	Levels, Ticks                     []level
+	Total                             string
 }
 
 // bracket stands over what a summary stands for.
@@ -356,7 +353,7 @@ type laneRow struct {
 // draw draws the lanes at the moment of a page.
 func (p *sessionPage) draw(all bool) *lanes {
 	l := p.Log
-	v := &lanes{Head: l.end(p.until), Total: short(float64(l.Total)) + " tokens said"}
+	v := &lanes{Head: l.end(p.until), Total: short(float64(l.Total())) + " tokens said"}
 	blocks := l.blocks(func(q chat.Seq) int {
 		switch {
 		case q > p.until:
@@ -379,20 +376,17 @@ func (p *sessionPage) draw(all bool) *lanes {
 	for i := range rows {
 		v.Rows = append(v.Rows, p.drawRun(&rows[i]))
 	}
-	var s svg
 	for _, m := range p.moments {
-		x := cents(l.end(m.Read))
-		s.WriteString(`<line class="runline" x1="` + x + `%" x2="` + x + `%" y1="0" y2="100%"/>`)
+		v.Plumb = append(v.Plumb, math.Round(100*l.end(m.Read))/100)
 	}
-	v.Plumb = s.html()
-	step := math.Pow(10, math.Floor(math.Log10(math.Max(1, float64(l.Total)))))
+	step := math.Pow(10, math.Floor(math.Log10(math.Max(1, float64(l.Total())))))
 	for _, f := range []float64{.5, .25, .2} {
-		if float64(l.Total)/(step*f) <= 6 {
+		if float64(l.Total())/(step*f) <= 6 {
 			step *= f
 		}
 	}
-	for t := step; l.Total > 0 && t < .86*float64(l.Total); t += step {
-		v.Ticks = append(v.Ticks, level{At: 100 * t / float64(l.Total), Label: short(t)})
+	for t := step; l.Total() > 0 && t < .86*float64(l.Total()); t += step {
+		v.Ticks = append(v.Ticks, level{At: 100 * t / float64(l.Total()), Label: short(t)})
 	}
 	return v
 }
@@ -443,7 +437,7 @@ func (p *sessionPage) drawRun(m *moment) laneRow {
 
 // drawWritten draws summaries and replacements that are in the view.
 func (p *sessionPage) drawWritten(v *lanes) {
-	l, scale := p.Log, 100/math.Max(1, float64(p.Log.Total))
+	l, scale := p.Log, 100/math.Max(1, float64(p.Log.Total()))
 	var s svg
 	var x, w float64 // of replacements that touch
 	for _, i := range p.order {
@@ -485,11 +479,15 @@ func (p *sessionPage) drawWritten(v *lanes) {
 	v.Written = s.html()
 }
 
-// drawMarks draws what is pinned, the start of the tail, and frames for the messages that a line of a summary rests on.
+// drawMarks draws what is pinned and the start of the tail, and frames for the messages that a line of a summary rests on.
 func (p *sessionPage) drawMarks(v *lanes) {
 	l := p.Log
 	var s svg
+	if p.tail > 0 {
+		v.Tail = l.end(p.tail - 1)
+	}
 	pinned := ranges(l.Pinned)
+	v.Pins = len(pinned) > 0
 	for _, r := range pinned[:min(len(pinned), mostBlocks)] {
 		s.rect(l.end(r.Lo-1), max(.2, l.end(min(r.Hi-1, l.LastSeq))-l.end(r.Lo-1)), ` class="pin" y="32"`, "pinned")
 	}
@@ -537,7 +535,8 @@ func (p *sessionPage) drawSize(v *lanes) {
 	point(100, p.State.LiveTokens)
 	v.Line = strings.Join(points, " ")
 	for _, of := range []level{
-		{At: float64(x.Window), Label: "window", Class: "axis"}, {At: float64(x.Start), Label: "start", Class: "mark-start"},
+		{At: float64(x.Window), Label: "window", Class: "axis"},
+		{At: float64(x.Start), Label: "start", Class: "mark-start"},
 		{At: float64(x.Target), Label: "target", Class: "mark-target"},
 	} {
 		if of.At <= 0 || of.At*scale >= 1 {

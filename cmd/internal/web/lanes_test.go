@@ -18,7 +18,7 @@ func talk(kinds string, size func(int) chat.Tokens) *timeline {
 		m.Seqs, m.Positions = append(m.Seqs, chat.Seq(i+1)), append(m.Positions, chat.Seq(i+1))
 		m.Tokens, m.Said, m.Kinds = append(m.Tokens, size(i)), append(m.Said, said), kinds
 	}
-	return newTimeline(t)
+	return &timeline{t}
 }
 
 func TestBlocksMeetAndNeverCrossAnEdge(t *testing.T) {

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -49,6 +48,7 @@ type sessionPage struct {
 	order     []int
 	view      chat.Ranges
 	until     chat.Seq
+	tail      chat.Seq                 // the first message of the last range of the view; 0 if nothing is out before it
 	summaries map[chat.Seq]chat.Ranges // in the view, with what they stand for
 }
 
@@ -74,9 +74,6 @@ type message struct {
 	Cut, Out               bool // Out of the view at the moment
 	kind                   int
 }
-
-// Mono reports whether its text is that of a program.
-func (m *message) Mono() bool { return m.Class == "call" || m.Class == "result" }
 
 // gap are messages behind one another that the list leaves out.
 type gap struct {
@@ -121,7 +118,7 @@ func session(q *request) (any, error) {
 	if err := q.get(&t, api.Path("sessions", p.ID, "timeline")); err != nil {
 		return nil, err
 	}
-	p.Log = newTimeline(t)
+	p.Log = &timeline{t}
 	if err := p.at(q.param("run")); err != nil {
 		return nil, err
 	}
@@ -153,22 +150,25 @@ func session(q *request) (any, error) {
 func (p *sessionPage) at(run string) error {
 	id, err := strconv.ParseInt(cmp.Or(run, "0"), 10, 64)
 	ok := false
-	if p.view, p.until, ok = p.Log.At(store.RunID(id)); err != nil || !ok {
+	if p.view, p.until, ok = p.Log.At(id); err != nil || !ok {
 		return &api.Problem{
 			Status: http.StatusNotFound, Code: "no_such_moment",
 			Detail: "Run " + run + " is not among the latest runs that changed the view of this session.",
 		}
 	}
+	if n := len(p.view); n > 0 && p.view[n-1].Lo > 1 {
+		p.tail = p.view[n-1].Lo
+	}
 	addresses := []string{}
 	for _, r := range p.Log.Runs {
 		p.moments = append(p.moments, moment{r, ranges(r.Out), ranges(r.Back), ranges(r.Wrote)})
-		addresses = append(addresses, fmt.Sprint(r.ID))
+		addresses = append(addresses, strconv.FormatInt(r.ID, 10))
 		p.Micros += r.CostMicros
 	}
 	p.Number = len(addresses) + 1
 	for i := range p.moments {
 		m := &p.moments[i]
-		if m.ID == store.RunID(id) {
+		if m.ID == id {
 			p.Run, p.Number, p.Tokens = m, i+1, m.TokensAfter
 		}
 		if p.Since = m; m.InForce && m.Undoes == 0 && m.Kind != "erase" {
@@ -324,10 +324,6 @@ func (p *sessionPage) rows() (rows []row) {
 		}
 		rows, open = append(rows, r), nil
 	}
-	tail := chat.Seq(0)
-	if n := len(p.view); n > 0 && p.view[n-1].Lo > 1 && p.Show == "" {
-		tail = p.view[n-1].Lo
-	}
 	for _, i := range p.order {
 		seq, in := l.Messages.Seqs[i], p.view.Has(l.Messages.Seqs[i])
 		if seq > p.until || !in && (l.written(i) || replaced[seq] && p.Show == "") {
@@ -336,7 +332,7 @@ func (p *sessionPage) rows() (rows []row) {
 		for ; !l.written(i) && len(runs) > 0 && seq > runs[0].Read; runs = runs[1:] {
 			add(row{Run: &runs[0]})
 		}
-		if seq == tail {
+		if seq == p.tail && p.Show == "" {
 			add(row{Tail: true})
 		}
 		if in && p.Show != "out" || !in && p.Show != "" {

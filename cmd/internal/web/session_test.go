@@ -2,14 +2,21 @@ package web_test
 
 import (
 	"fmt"
+	"html"
 	"io"
 	"net/http"
-	"os"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/dev/backlog"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/store/storetest"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
@@ -43,6 +50,14 @@ func (f *fleet) longSession() (undone store.RunID) {
 			}
 		}
 	}
+	text := "## Goal\n\n- Refund the hotel of Hana Castellanos. [m3 user, m5 assistant]\n- Keep the answer short.\n\n## Next\n\n- Ask for the receipt. [m9 tool]"
+	_, err := f.st.Request(f.Context(), k, store.TriggerOperator, "ann", store.Options{
+		AllowGrowth: true, Summary: &store.WrittenSummary{Text: text, Author: "ann"},
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.settled()
 	f.append(k.Tenant, k.Session, []chat.Message{
 		{ID: "hostile", Role: chat.RoleUser, Content: chat.TextContent("<script>alert(1)</script> \x1b[31m red \u202egnp.exe ![x](http://evil.example/x.png)")},
 	})
@@ -68,10 +83,84 @@ func (f *fleet) get(path string) string {
 	return string(raw)
 }
 
-func TestSessionPage(t *testing.T) {
+// Each page has a sentence for what is missing, and no text is taken for markup or shown where it is hidden.
+func TestSessionPageWithoutABrowser(t *testing.T) {
 	f := newFleet(t, small)
 	undone := f.longSession()
-	html := f.get(at("session", "tenant", "engineering", "id", "long"))
-	t.Log(len(html), undone)
-	_ = os.WriteFile("/tmp/session.html", []byte(html), 0o600)
+	has := func(path string, texts ...string) {
+		t.Helper()
+		got := f.get(path)
+		for _, text := range texts {
+			want := !strings.HasPrefix(text, "not: ")
+			if strings.Contains(got, strings.TrimPrefix(text, "not: ")) != want {
+				t.Errorf("%s: %s", path, text)
+			}
+		}
+	}
+	long := func(query ...string) string {
+		return at("session", append([]string{"tenant", "engineering", "id", "long"}, query...)...)
+	}
+	has(long(), "Moment 6 of 6", "undid run", "not: <script>alert", "&lt;script&gt;alert(1)", `\x1b[31m`, `\u202egnp`, "not: \u202e", "not: <img", `not: href="http://evil`,
+		"Tail starts here", `data-session="long"`, "Compact now…", "data-step-back", "not: data-step-next")
+	has(long("run", fmt.Sprint(undone)), "Moment 2 of 6", "data-step-next", "data-step-back", "not: Moment 6 of 6")
+	has(long("message", "3", "part", "inspector"), "Bring back…", "Out of the view since", `id="insp"`, "not: id=\"fig\"")
+	has(long("show", "said", "after", "60", "part", "rows"), `class="rows"`, "not: id=\"fig\"")
+	line := regexp.MustCompile(`href="([^"#]*)#insp"[^>]* data-rests="3 5"`).FindStringSubmatch(f.get(long()))
+	if line == nil {
+		t.Fatal("no line has its sources")
+	}
+	has(long(), `data-rests="3 5"`, `data-seq="3"`, "2 sources", "no source")
+	has("/ui/session"+html.UnescapeString(line[1]), "Line of the summary", "Rests on 2 messages", "Refund the hotel")
+	has(long("message", "5"), "Lives on in 1 line of")
+	has(long("q", "no such words"), "Nothing in this session has")
+	has(long("q", "evil.example"), "in the view")
+
+	k := store.Key{Tenant: "engineering", Session: "small"}
+	f.append(k.Tenant, k.Session, []chat.Message{{ID: "s1", Role: chat.RoleUser, Content: chat.TextContent("my words")}})
+	has(at("session", "tenant", k.Tenant, "id", k.Session), "my words", "none has changed the view", "no run has changed the view", "Moment 1 of 1")
+	if _, err := f.st.Admin.Erase(t.Context(), k, nil, "asked for", "ann", false); err != nil {
+		t.Fatal(err)
+	}
+	has(at("session", "tenant", k.Tenant, "id", k.Session), "not: my words", "erased")
+	if _, _, err := f.st.Append(t.Context(), store.Key{Tenant: "engineering", Session: "empty"}, "gpt-4o", nil); err == nil {
+		has(at("session", "tenant", k.Tenant, "id", "empty"), "Nothing was said")
+	}
+}
+
+func TestSessionPageHidesTexts(t *testing.T) {
+	f := newFleet(t, small, func(c *config.Config) { c.API.HideTexts = true })
+	f.append("acme", "s", []chat.Message{{ID: "s1", Role: chat.RoleUser, Content: chat.TextContent("my words")}})
+	for _, query := range [][]string{{}, {"message", "1"}, {"q", "my"}, {"message", "1", "part", "inspector"}} {
+		page := at("session", append([]string{"tenant", "acme", "id", "s"}, query...)...)
+		if got := f.get(page); strings.Contains(got, "my words") || !strings.Contains(got, "Texts are hidden") {
+			t.Errorf("%v: %s", query, got)
+		}
+		if !strings.Contains(f.get(page+"&texts=1"), "my words") {
+			t.Errorf("%v shows no texts", query)
+		}
+	}
+}
+
+// A message opens in the inspector without a new page, and is brought back and pinned from there.
+func TestSessionPageInspects(t *testing.T) {
+	f := newFleet(t, small)
+	f.longSession()
+	ctx := f.browser(1440, 900, "light")
+	text := func(what string) string { return run(f, ctx, what, chromedp.Text("#insp")) }
+	f.do(ctx, "open", f.page(at("session", "tenant", "engineering", "id", "long", "show", "out")), chromedp.WaitReady("#list .msg"),
+		chromedp.Click(`[data-seq="3"] .who a`), chromedp.WaitVisible("#insp .src-card"))
+	if got := text("inspect"); !strings.Contains(got, "Out of the view since run") {
+		t.Error(got)
+	}
+	f.do(ctx, "bring back", chromedp.Click("#insp details.act summary"), chromedp.Click("#insp details.act .b.p"), chromedp.WaitVisible("#insp .note"))
+	if got := text("bring back"); !strings.Contains(got, "comes back with the next run, and is pinned") {
+		t.Error(got)
+	}
+	f.settled()
+	rows := run(f, ctx, "rows", chromedp.Evaluate[int](`document.querySelectorAll("#list .msg").length`))
+	f.do(ctx, "more", chromedp.ScrollIntoView("#list .morel a"))
+	storetest.Await(f, "more rows", func() bool {
+		return run(f, ctx, "rows", chromedp.Evaluate[int](`document.querySelectorAll("#list .msg").length`)) > rows
+	})
+	f.do(ctx, "step", chromedp.KeyEvent(kb.ArrowLeft), chromedp.WaitVisible("[data-step-next]"))
 }
