@@ -161,7 +161,7 @@ func TestSessionsOfAListAreCompacted(t *testing.T) {
 		t.Errorf("%+v", rows)
 	}
 	s.do(t, all, http.MethodPost, "/v1/compactions", nil).want(t, 422, "query.tenant")
-	s.do(t, acme, http.MethodPost, "/v1/compactions?due=true&limit=2", nil).want(t, 200, `"dry_run":true`, `"sessions":2`, `"more":true`)
+	s.do(t, acme, http.MethodPost, "/v1/compactions?limit=2", nil).want(t, 200, `"dry_run":true`, `"sessions":2`, `"more":true`)
 	s.do(t, acme, http.MethodPost, fmt.Sprintf("/v1/compactions?cursor=%d&cursor=0", rows[1].SID), nil).want(t, 200, `"sessions":0`)
 	s.do(t, all, http.MethodPost, "/v1/pauses?tenant=other", fields{}).want(t, 200)
 	done := into[api.Compactions](t, s.do(t, all, http.MethodPost, fmt.Sprintf("/v1/compactions?dry_run=false&cursor=%d&cursor=%d", rows[0].SID, rows[1].SID), fields{"all": true}).want(t, 200))

@@ -110,9 +110,13 @@ func (r *reader) want(page string, texts ...string) {
 	}
 }
 
-// long appends a session that is due under the policy small.
+// long appends a session that is due under the policy small, once a scheduler has saved that.
 func (f *fleet) long(tenant, id string) {
 	f.Helper()
+	storetest.Await(f, "the policy of the configuration", func() bool {
+		_, err := f.st.Operator.DefaultPolicy(f.Context())
+		return err == nil
+	})
 	var all []chat.Message
 	for i := range 20 {
 		all = append(all, chat.Message{Role: chat.RoleUser, Content: chat.TextContent(fmt.Sprintf("Please look at part %d of the plan. %s", i, strings.Repeat("words of a session ", 200)))},

@@ -245,7 +245,7 @@ func (f *fleet) shoot(ctx context.Context, name, path string) {
 	for _, width := range []int64{390, 1440} {
 		for _, theme := range []string{"light", "dark"} {
 			f.do(ctx, name, screen(width, 900, theme), f.page(path), chromedp.WaitReady("main"))
-			over := run(f, ctx, name, chromedp.Evaluate[int](`Math.max(0, document.documentElement.scrollWidth - window.innerWidth)`))
+			over := run(f, ctx, name, chromedp.Evaluate[int](fmt.Sprintf(`Math.max(0, document.documentElement.scrollWidth - %d)`, width))) // innerWidth grows with a page
 			picture := run(f, ctx, name, chromedp.FullScreenshot(100))
 			if over > 0 {
 				f.Errorf("%s is %d pixels wider than a screen of %d", name, over, width)

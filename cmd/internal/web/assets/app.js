@@ -18,7 +18,7 @@
   const least = 2000, most = 15000;
   let seen = Date.now(), asked = 0, dirty = false, before = null, forced = false;
   const main = () => $('#main[hx-get]');
-  const busy = () => !forced && main() && $('details.act[open], .result:not(:empty), form :focus, tbody:hover, tbody :focus, input:focus, textarea:focus, [data-hold]:hover', main());
+  const busy = () => !forced && main() && $('details.act[open], .result:not(:empty), form :focus, tbody:hover, tbody :focus, tbody input:checked, input:focus, textarea:focus, [data-hold]:hover', main());
   const fresh = () => {
     const m = main();
     if (!m || document.hidden || Date.now() - asked < least) return;
