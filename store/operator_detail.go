@@ -40,8 +40,8 @@ type SessionDetail struct {
 const firstMessages, firstBytes, firstRunes = 8, 200_000, 160
 
 // SessionDetails returns the details of sessions by their cursors, without windows and targets; with
-// texts also their first requests.
-func (s Operator) SessionDetails(ctx context.Context, sids []int64, texts bool) (map[int64]SessionDetail, error) {
+// texts also their first requests. What holds back each is computed unless it is given for all.
+func (s Operator) SessionDetails(ctx context.Context, sids []int64, texts bool, held string) (map[int64]SessionDetail, error) {
 	const query = `
 		SELECT s.sid, CASE WHEN s.state = 'quarantined' THEN s.state ELSE coalesce(a.status, CASE WHEN h.reason IS NOT NULL THEN 'held' WHEN s.due THEN 'due' ELSE 'none' END) END,
 			coalesce(f.body, ''), s.tokens_since_run, s.next_check_at, coalesce(a.id, 0), coalesce(l.id, 0), coalesce(l.outcome, ''), coalesce(l.error_code, ''), l.ended_at,
@@ -53,18 +53,23 @@ func (s Operator) SessionDetails(ctx context.Context, sids []int64, texts bool) 
 		LEFT JOIN LATERAL (SELECT b.body FROM compactor.message_log m JOIN compactor.message_body b USING (sid, seq)
 			WHERE $2 AND m.sid = s.sid AND m.seq <= $3 AND m.role_code = 'u' AND m.kind = 'm' AND octet_length(b.body) <= $4 ORDER BY m.seq LIMIT 1) f ON true
 		LEFT JOIN LATERAL (SELECT x.* FROM compactor.held_back(s.tenant, s.id) x
-			WHERE s.due OR s.state <> 'active' OR s.hold_seq > 0 OR s.loop_seq IS NOT NULL ORDER BY array_position($5, x.reason) LIMIT 1) h ON true
+			WHERE $6 AND a.id IS NULL AND (s.due OR s.state <> 'active' OR s.hold_seq > 0 OR s.loop_seq IS NOT NULL) ORDER BY array_position($5, x.reason) LIMIT 1) h ON true
 		WHERE s.sid = ANY($1)`
 	reasons := make([]string, len(HeldReasons))
 	for i, r := range HeldReasons {
 		reasons[i] = r.Reason
 	}
-	rows, err := queryRows(ctx, s.Store, "details of sessions", pgx.RowToStructByPos[SessionDetail], query, sids, texts, firstMessages, firstBytes, reasons)
+	rows, err := queryRows(ctx, s.Store, "details of sessions", pgx.RowToStructByPos[SessionDetail], query, sids, texts, firstMessages, firstBytes, reasons, held == "")
 	out := map[int64]SessionDetail{}
 	for _, d := range rows {
 		var m chat.Message
 		if d.FirstRequest != "" && json.Unmarshal([]byte(d.FirstRequest), &m) == nil {
 			d.FirstRequest = firstWords(m.Content.String())
+		}
+		if held != "" {
+			if d.Held = held; d.State == "due" || d.State == "none" {
+				d.State = "held"
+			}
 		}
 		out[d.SID] = d
 	}

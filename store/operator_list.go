@@ -152,13 +152,16 @@ func (s Operator) Sessions(ctx context.Context, f SessionFilter) (rows []Session
 		{f.Policy, f.Policy == "", "s.policy = %s"},
 		{f.Text, f.Text == "", "strpos(lower(s.id), lower(%s)) > 0"},
 		{f.Labels, len(f.Labels) == 0, "CASE WHEN s.parent IS NULL THEN s.labels ELSE compactor.labels_of(s.tenant, s.id) END @> %s"},
-		{f.Held, f.Held == "", "EXISTS (SELECT FROM compactor.held_back(s.tenant, s.id) h WHERE h.reason = %s)"},
 	} {
 		if !c.empty {
 			where = append(where, fmt.Sprintf(c.where, arg(c.value)))
 		}
 	}
-	query := querySessions + " WHERE " + strings.Join(where, " AND ") + " ORDER BY s.sid LIMIT " + arg(f.Limit)
+	query := querySessions + " WHERE " + strings.Join(where, " AND ") + " ORDER BY s.sid"
+	if f.Held != "" { // in this order, so that no more are looked at than a page needs
+		query = "SELECT * FROM (" + query + " OFFSET 0) x WHERE EXISTS (SELECT FROM compactor.held_back(x.tenant, x.id) h WHERE h.reason = " + arg(f.Held) + ") ORDER BY sid"
+	}
+	query += " LIMIT " + arg(f.Limit)
 	rows, err = queryRows(ctx, s.Store, "list sessions", pgx.RowToStructByPos[SessionRow], query, args...)
 	if len(rows) == f.Limit && f.Limit > 0 {
 		next = rows[f.Limit-1].SID

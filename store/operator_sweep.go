@@ -103,12 +103,12 @@ func (s Operator) Sweep(ctx context.Context, id int64) (SweepRow, error) {
 // SweepReport is a sweep with its rate and, of one alone, how its runs ended and the sessions that wait for it.
 type SweepReport struct {
 	SweepRow
-	RunsPerSecond float64      `json:"runs_per_second,omitempty"` // not in a list where all runs have ended
-	SecondsLeft   *float64     `json:"seconds_left,omitempty"`
+	RunsPerSecond float64  `json:"runs_per_second,omitempty"` // not in a list where all runs have ended
+	SecondsLeft   *float64 `json:"seconds_left,omitempty"`
 	// EndsInTime reports whether that is before WindowEnd; nil where one of the two is not known.
-	EndsInTime *bool `json:"ends_in_time,omitempty"`
-	Outcomes      []RunOutcome `json:"outcomes,omitempty"`
-	HeldBack      *Held        `json:"held_back,omitempty"`
+	EndsInTime *bool        `json:"ends_in_time,omitempty"`
+	Outcomes   []RunOutcome `json:"outcomes,omitempty"`
+	HeldBack   *Held        `json:"held_back,omitempty"`
 }
 
 // Report returns the sweep with its rate.

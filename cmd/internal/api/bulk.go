@@ -92,7 +92,7 @@ type startBulkIn struct {
 	Preview
 	Body struct {
 		All         bool           `json:"all,omitempty" doc:"Runs of all tenants."`
-		Filter      store.RunMatch `json:"filter,omitempty" doc:"The runs, or the sessions by their last run; at least one of its parts."`
+		Filter      store.RunMatch `json:"filter" required:"false" doc:"The runs, or the sessions by their last run; at least one of its parts."`
 		Cascade     bool           `json:"cascade,omitempty" doc:"Of undo: also undo later runs of the same sessions."`
 		From        string         `json:"from,omitempty" enum:"log,view" doc:"Of compact: the messages to read; log by default."`
 		AllowGrowth bool           `json:"allow_growth,omitempty" doc:"Of compact: apply results that save less than the policy's minimum, too."`

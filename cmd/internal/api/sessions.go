@@ -137,7 +137,7 @@ func listSessions(ctx context.Context, c *caller, in *listSessionsIn) (*body[lis
 		items[i].SessionRow = reports.WithStart(c.server.o.Config, r)
 	}
 	if err == nil && in.Detail {
-		err = reports.Details(ctx, c.store, c.server.o.Config, items, in.Names)
+		err = reports.Details(ctx, c.store, c.server.o.Config, items, in.Names, in.Held)
 	}
 	return page(items, next, err)
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sessionstore/compactor/cmd/internal/api"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -144,4 +146,26 @@ func TestATenantsKeyForcesNoRunThroughAPauseOfAll(t *testing.T) {
 	s.do(t, all, http.MethodPost, "/v1/pauses", `{"all":true}`).want(t, 200)
 	force(ours, "").want(t, 403, `"code":"forbidden"`, "all tenants")
 	force(all, "?tenant=ours").want(t, 202)
+}
+
+// The sessions of a list are counted first, then compacted; those that are paused are left out.
+func TestSessionsOfAListAreCompacted(t *testing.T) {
+	s, acme, _, all := fleetServer(t)
+	for _, id := range []string{"a", "b", "c"} {
+		s.large(t, "acme", id)
+	}
+	s.large(t, "other", "a")
+	type list struct{ Items []reports.SessionItem }
+	rows := into[list](t, s.do(t, all, http.MethodGet, "/v1/sessions?id=a&detail=true&names=true", nil).want(t, 200, `"first_request":"words of a session`, `"window_tokens":`, `"state":`)).Items
+	if len(rows) != 2 || rows[0].Session != "a" || rows[1].Session != "a" {
+		t.Errorf("%+v", rows)
+	}
+	s.do(t, all, http.MethodPost, "/v1/compactions", nil).want(t, 422, "query.tenant")
+	s.do(t, acme, http.MethodPost, "/v1/compactions?limit=2", nil).want(t, 200, `"dry_run":true`, `"sessions":2`, `"more":true`)
+	s.do(t, acme, http.MethodPost, fmt.Sprintf("/v1/compactions?cursor=%d&cursor=0", rows[1].SID), nil).want(t, 200, `"sessions":0`)
+	s.do(t, all, http.MethodPost, "/v1/pauses?tenant=other", fields{}).want(t, 200)
+	done := into[api.Compactions](t, s.do(t, all, http.MethodPost, fmt.Sprintf("/v1/compactions?dry_run=false&cursor=%d&cursor=%d", rows[0].SID, rows[1].SID), fields{"all": true}).want(t, 200))
+	if len(done.Runs) != 1 || done.Sessions != 2 || done.Paused != 1 {
+		t.Errorf("%+v", done)
+	}
 }

@@ -16,13 +16,14 @@ type SessionItem struct {
 	Detail *store.SessionDetail `json:"detail,omitempty" doc:"With the parameter detail."`
 }
 
-// Details adds details to sessions, with the windows and targets of their policies.
-func Details(ctx context.Context, st *store.Store, c config.Config, items []SessionItem, texts bool) error {
+// Details adds details to sessions, with the windows and targets of their policies. held is a reason that
+// holds back all of them, or empty.
+func Details(ctx context.Context, st *store.Store, c config.Config, items []SessionItem, texts bool, held string) error {
 	sids := make([]int64, len(items))
 	for i, x := range items {
 		sids[i] = x.SID
 	}
-	details, err := st.Operator.SessionDetails(ctx, sids, texts)
+	details, err := st.Operator.SessionDetails(ctx, sids, texts, held)
 	if err != nil {
 		return err
 	}

@@ -110,9 +110,13 @@ func (r *reader) want(page string, texts ...string) {
 	}
 }
 
-// long appends a session that is due under the policy small.
+// long appends a session that is due under the policy small, once a scheduler has saved that.
 func (f *fleet) long(tenant, id string) {
 	f.Helper()
+	storetest.Await(f, "the policy of the configuration", func() bool {
+		_, err := f.st.Operator.DefaultPolicy(f.Context())
+		return err == nil
+	})
 	var all []chat.Message
 	for i := range 20 {
 		all = append(all, chat.Message{Role: chat.RoleUser, Content: chat.TextContent(fmt.Sprintf("Please look at part %d of the plan. %s", i, strings.Repeat("words of a session ", 200)))},
@@ -143,9 +147,6 @@ func (f *fleet) swept() {
 			f.Fatal(err)
 		}
 	}
-	for i := range 4 {
-		f.long("airline-desk", fmt.Sprintf("desk-%d", i))
-	}
 	sweep, err := f.st.Operator.Start(f.Context(), store.SweepOptions{Canary: 0.1, Window: 2 * time.Hour, Note: "after the import", By: "ada"})
 	if err != nil {
 		f.Fatal(err)
@@ -164,7 +165,7 @@ func TestTheListOfSessionsKeepsItsFilter(t *testing.T) {
 	f.long("other", "one")
 	r := f.reader("")
 	page, _ := r.open(at("sessions", "due", "true", "q", "plan", "model", "gpt-4o", "tenant", "acme"))
-	r.want(page, "Please look at part 0 of the plan", "plan &lt;0&gt;", "Due ✕", "id has plan ✕", "All that match…")
+	r.want(page, "Please look at part 0 of the plan", "plan &lt;0&gt;", "Due ✕", "id has plan ✕", "Compact all that match…")
 	next := regexp.MustCompile(`rel="next" href="([^"]*)"`).FindStringSubmatch(page)
 	if next == nil || strings.Count(page, "<tr id=") != 25 {
 		t.Fatalf("%v: %s", next, page)
@@ -177,8 +178,8 @@ func TestTheListOfSessionsKeepsItsFilter(t *testing.T) {
 	r.want(page, "No session matches", "Take a part of the filter away")
 
 	page, _ = r.open(at("sessions", "tenant", "other"))
-	r.want(r.send(page, "Those selected…"), "No session is selected")
-	preview := r.send(page, "Those selected…", "?cursor", regexp.MustCompile(`name="\?cursor" value="([1-9]\d*)"`).FindStringSubmatch(page)[1])
+	r.want(r.send(page, "Compact those selected…"), "No session is selected")
+	preview := r.send(page, "Compact those selected…", "?cursor", regexp.MustCompile(`name="\?cursor" value="([1-9]\d*)"`).FindStringSubmatch(page)[1])
 	r.want(preview, "Compact 1 session</b>", `id=one&amp;tenant=other`)
 	r.want(r.send(preview, "Compact 1 session"), "1 run was asked for")
 }
@@ -225,9 +226,9 @@ func TestASweepIsForecastAndStarted(t *testing.T) {
 	r := f.reader("")
 	page, _ := r.open(at("sweeps"))
 	r.want(page, "No sweep has started yet", "nightly", "Run now…")
-	r.want(r.send(page, "Forecast it"), "No session is due now")
+	r.want(r.send(page, "Forecast it", "all:bool", "true"), "No session is due now")
 	f.long("acme", "one")
-	forecast := r.send(page, "Forecast it", "note", "after the import")
+	forecast := r.send(page, "Forecast it", "all:bool", "true", "note", "after the import")
 	r.want(forecast, "A sweep over 1 session that", "not known: no earlier sweep", "Start the sweep over 1 session")
 	r.want(r.send(forecast, "Start the sweep"), "Sweep 1</a> has started")
 	page, _ = r.open(at("sweep", "sweep", "1"))
@@ -246,9 +247,9 @@ func TestWhatAModelWroteIsUndone(t *testing.T) {
 	r := f.reader("")
 	page, _ := r.open(at("bulk", "writer", "scripted"))
 	r.want(page, `value="scripted"`, "in the last 12 hours: the night")
-	r.want(r.send(page, "Count what matches"), "want at least one of since")
-	r.want(r.send(page, "Count what matches", "filter.writer", "another"), "nothing to undo")
-	preview := r.send(page, "Count what matches", "filter.writer", "scripted", "note", "it lost the order ids")
+	r.want(r.send(page, "Count those", "all:bool", "true"), "want at least one of since")
+	r.want(r.send(page, "Count those", "all:bool", "true", "filter.writer", "another"), "nothing to undo")
+	preview := r.send(page, "Count those", "all:bool", "true", "filter.writer", "scripted", "note", "it lost the order ids")
 	r.want(preview, "Undo 1 run</b> of 1 session", `href="/ui/run?run=1"`, "Undo 1 run</button>")
 	r.want(r.send(preview, "Undo 1 run"), "Bulk undo 1</a> is done: 1 of 1 done")
 	page, _ = r.open(at("bulk"))
@@ -256,7 +257,7 @@ func TestWhatAModelWroteIsUndone(t *testing.T) {
 	page, _ = r.open(at("bulk", "kind", "undo", "bulk", "1"))
 	r.want(page, "Bulk undo 1", "Nothing so far.")
 	page, _ = r.open(at("bulk", "kind", "compact"))
-	r.want(r.send(page, "Count what matches", "filter.outcome", "applied"), "Compact 1 session again")
+	r.want(r.send(page, "Count those", "all:bool", "true", "filter.outcome", "applied"), "Compact 1 session again")
 }
 
 func TestAKeyThatOnlyReadsSeesNoButton(t *testing.T) {

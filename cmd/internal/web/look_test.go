@@ -47,10 +47,16 @@ func TestPagesLookRight(t *testing.T) {
 		{"compact", at("compact", "tenant", "airline-desk", "id", large, "with", "strategies:handoff")},
 
 		// lists, sweeps, bulk
-		{"sessions", at("sessions")}, {"sessions-filter", at("sessions", "due", "true", "tenant", "research", "model", "gpt-4o")},
+		{"sessions", at("sessions")},
+		{"sessions-filter", at("sessions", "due", "true", "tenant", "research", "model", "gpt-4o")},
 		{"sessions-none", at("sessions", "q", "nowhere")},
-		{"held-back", at("held-back")}, {"find", at("find", "q", "a")}, {"sweeps", at("sweeps")}, {"sweep", at("sweep", "sweep", "1")},
-		{"bulk", at("bulk")}, {"bulk-compact", at("bulk", "kind", "compact")}, {"bulk-one", at("bulk", "kind", "undo", "bulk", "1")},
+		{"held-back", at("held-back")},
+		{"find", at("find", "q", "a")},
+		{"sweeps", at("sweeps")},
+		{"sweep", at("sweep", "sweep", "1")},
+		{"bulk", at("bulk")},
+		{"bulk-compact", at("bulk", "kind", "compact")},
+		{"bulk-one", at("bulk", "kind", "undo", "bulk", "1")},
 
 		// policies, limits, admin
 		{"policies", at("policies")},

@@ -19,7 +19,7 @@
   let seen = Date.now(), asked = seen, dirty = false, before = null, forced = false;
   const main = () => $('#main[hx-get]');
   const busy = () => !forced && main() && 
-    ($('details.act[open], .result:not(:empty), tbody:hover, [data-hold]:hover', main()) || document.activeElement?.closest('#main tbody, #main form'));
+    ($('details.act[open], .result:not(:empty), tbody:hover, tbody input:checked, [data-hold]:hover', main()) || document.activeElement?.closest('#main tbody, #main form'));
   const fresh = () => {
     const m = main();
     if (!m || document.hidden || Date.now() - asked < least) return;
