@@ -61,6 +61,30 @@ func (s Operator) PauseRuns(ctx context.Context, scope PauseScope, note, by stri
 	return execute(ctx, s.Store, "pause", query, scope.Tenant, scope.Model, note, by, scope.Policy)
 }
 
+// Holding is what a pause would hold back now.
+type Holding struct {
+	// Due counts the sessions in its scope that are due, among the first Looked ones; More that there are others.
+	Due    int64 `json:"due"`
+	Looked int64 `json:"looked_at"`
+	More   bool  `json:"more"`
+}
+
+// maxHolding bounds the sessions that WouldHold looks at.
+const maxHolding = 10_000
+
+// WouldHold returns what a pause of a scope would hold back now.
+func (s Operator) WouldHold(ctx context.Context, scope PauseScope) (h Holding, err error) {
+	ofTenant := "$1 = ''"
+	if scope.Tenant != "" {
+		ofTenant = "s.tenant = $1" // by its index
+	}
+	query := `
+		SELECT count(*) FILTER (WHERE $2 IN ('', d.policy) AND ($3 = ''
+			OR EXISTS (SELECT FROM unnest(compactor.model_names(d.model)) n WHERE starts_with(n, lower(btrim($3)))))), count(*), count(*) = $4
+		FROM (SELECT s.model, s.policy FROM compactor.sessions s WHERE s.due AND ` + ofTenant + ` ORDER BY s.sid LIMIT $4) d`
+	return queryRow(ctx, s.Store, "sessions that a pause would hold", pgx.RowToStructByPos[Holding], query, scope.Tenant, scope.Policy, scope.Model, maxHolding)
+}
+
 // ResumeRuns ends the pause of exactly this scope. ErrNotFound: there is none.
 func (s Operator) ResumeRuns(ctx context.Context, scope PauseScope, by string) error {
 	const query = `SELECT compactor.resume_runs($1, $2, $3, $4)`

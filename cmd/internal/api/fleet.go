@@ -379,7 +379,8 @@ func listPauses(ctx context.Context, c *caller, _ *struct{}) (*body[list[store.P
 }
 
 type createPauseIn struct {
-	Body struct {
+	DryRun bool `query:"dry_run" doc:"Count what it would hold back, and pause nothing."`
+	Body   struct {
 		All    bool   `json:"all,omitempty" doc:"All sessions of all tenants."`
 		Model  string `json:"model,omitempty" doc:"Sessions whose model begins so."`
 		Policy string `json:"policy,omitempty" doc:"Sessions with this policy."`
@@ -387,15 +388,29 @@ type createPauseIn struct {
 	}
 }
 
-func createPause(ctx context.Context, c *caller, in *createPauseIn) (*body[list[store.Pause]], error) {
+type createPauseOut struct {
+	Items []store.Pause  `json:"items" doc:"The pauses in force."`
+	Holds *store.Holding `json:"holds,omitempty" doc:"Of a dry run."`
+}
+
+func createPause(ctx context.Context, c *caller, in *createPauseIn) (*body[createPauseOut], error) {
 	scope := store.PauseScope{Tenant: c.tenant, Model: in.Body.Model, Policy: in.Body.Policy}
 	if all := scope == (store.PauseScope{}); all != in.Body.All {
 		return nil, invalid("body.all", "give all, or tenant, model and policy: what to pause has no default")
 	}
-	if err := c.all().Operator.PauseRuns(ctx, scope, in.Body.Note, c.by()); err != nil {
+	var out createPauseOut
+	if in.DryRun {
+		holds, err := c.server.o.Store.Operator.WouldHold(ctx, scope) // the tenant of a key is in the scope
+		if err != nil {
+			return nil, err
+		}
+		out.Holds = &holds
+	} else if err := c.all().Operator.PauseRuns(ctx, scope, in.Body.Note, c.by()); err != nil {
 		return nil, err
 	}
-	return items(c.store.Operator.Pauses(ctx))
+	found, err := c.store.Operator.Pauses(ctx)
+	out.Items = append([]store.Pause{}, found...)
+	return answer(out, err)
 }
 
 type endPauseIn struct {

@@ -40,6 +40,7 @@ type fields = map[string]any
 
 func TestPausesAreOfTheTenant(t *testing.T) {
 	s, acme, other, all := fleetServer(t)
+	s.do(t, acme, http.MethodPost, "/v1/pauses?dry_run=true", fields{"model": "GPT"}).want(t, 200, `"items":[]`, `"holds":{"due":`, `"more":false`)
 	s.do(t, acme, http.MethodPost, "/v1/pauses", fields{"model": "gpt", "note": "why"}).want(t, 200, `"tenant":"acme"`, `"requested_by":"key:admin-4"`)
 	s.do(t, all, http.MethodPost, "/v1/pauses", fields{}).want(t, 422, "body.all", "has no default")
 	s.do(t, all, http.MethodPost, "/v1/pauses", fields{"all": true}).want(t, 200)

@@ -144,8 +144,10 @@ func TestPausesAndLimitsAreSetAndEnded(t *testing.T) {
 	d.want(d.get("/ui/limits"), "No limit is set")
 
 	page = op.get("/ui/limits")
-	d.want(op.submit(page, "Hold these runs back", "note", "x"), `role="alert"`) // of what has no default
-	d.want(op.submit(page, "Hold these runs back", "?tenant", "acme", "note", "<b>migration"), "The pause is in force.")
+	d.want(op.submit(page, "Show what it holds", "note", "x"), `role="alert"`) // of what has no default
+	look := d.want(op.submit(page, "Show what it holds", "?tenant", "acme", "note", "<b>migration"), "would wait")
+	d.want(op.get("/ui/limits"), "Nothing is paused")
+	d.want(op.submit(look, "Hold these runs back"), "The pause is in force.")
 	page = d.want(op.get("/ui/limits"), "tenant acme", "&lt;b&gt;migration", "compactor resume --tenant acme")
 	d.want(op.submit(page, "End the pause"), "The pause is ended.")
 	d.want(op.get("/ui/limits"), "Nothing is paused")
@@ -202,6 +204,8 @@ func TestAdministersInABrowser(t *testing.T) {
 	f.do(ctx, "apply", click(`//button[contains(text(), "Put it in force")]`), see("The policy file is in force."))
 	f.do(ctx, "pause", f.page("/ui/limits"), click(`//summary[text()="New pause…"]`), chromedp.SendKeys(`[name="?tenant"]`, "acme"))
 	f.picture(ctx, "limits-new-pause")
+	f.do(ctx, "look", click(`//button[text()="Show what it holds"]`), see("would wait"))
+	f.picture(ctx, "limits-dry-run")
 	f.do(ctx, "hold", click(`//button[text()="Hold these runs back"]`), see("The pause is in force."))
 	f.do(ctx, "end", f.page("/ui/limits"), click(`//summary[text()="End it…"]`))
 	f.picture(ctx, "limits-end-pause")
