@@ -44,6 +44,11 @@ CREATE OR REPLACE FUNCTION @schema@.preview_bulk_undo(p_tenant text, p_filter js
     FROM m
 $$;
 
+-- The first runs that a bulk undo with this filter would undo, the newest first.
+CREATE OR REPLACE FUNCTION @schema@.first_to_undo(p_tenant text, p_filter jsonb, p_limit int) RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
+    SELECT m.id FROM @schema@.matching_runs('undo', @schema@.bulk_tenant(p_tenant), p_filter, 9223372036854775807, 0) m(id) LIMIT p_limit
+$$;
+
 -- What a bulk recompaction with this filter would be about: the sessions, the tokens in their views and in their logs, and
 -- how many of the sessions are paused.
 CREATE OR REPLACE FUNCTION @schema@.preview_bulk_compact(p_tenant text, p_filter jsonb, OUT sessions bigint, OUT tokens bigint, OUT log_tokens bigint,
