@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"errors"
 	"html"
 	"io"
 	"net/http"
@@ -24,9 +25,10 @@ type desk struct {
 	client *http.Client
 }
 
-func (f *fleet) desk(scope string) desk {
+func (f *fleet) desk(scope string, tenant ...string) desk {
 	f.Helper()
-	_, secret, err := f.st.Admin.CreateKey(f.Context(), store.NewKey{Name: "test-" + scope, Scope: scope}, "test")
+	of := strings.Join(tenant, "")
+	_, secret, err := f.st.Admin.CreateKey(f.Context(), store.NewKey{Name: "test-" + scope + of, Scope: scope, Tenant: of}, "test")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -178,6 +180,14 @@ func TestKeysAreMadeAndRevoked(t *testing.T) {
 	if strings.Contains(page, "test-admin") {
 		t.Error("a key that may not see keys sees them")
 	}
+	f.fill(1, "acme")
+	one := f.desk(store.ScopeAdmin, "acme")
+	d.want(one.get("/ui/admin"), "test-adminacme", "this needs a key of all tenants", "!test-operate", "For tenant acme.")
+	d.want(one.get("/ui/policies"), "from the configuration")
+	d.want(one.get("/ui/policy?policy=default"), "It has never been applied")
+	page = d.want(one.get("/ui/limits"), "Of tenant acme.", "!All sessions of all tenants")
+	d.want(one.submit(page, "Show what it holds", "note", "x"), "would wait")
+	d.want(one.submit(page, "Set these limits", "calls_per_hour:number", "3"), "The limits are set.")
 }
 
 // What is typed and clicked, with scripts: a file tried and applied, a pause made and ended, a key made.
@@ -210,7 +220,9 @@ func TestAdministersInABrowser(t *testing.T) {
 	f.do(ctx, "end", f.page("/ui/limits"), click(`//summary[text()="End it…"]`))
 	f.picture(ctx, "limits-end-pause")
 	f.do(ctx, "ended", click(`//button[text()="End the pause"]`), see("The pause is ended."))
-	f.do(ctx, "key", f.page("/ui/admin"), click(`//summary[text()="New key…"]`), chromedp.SendKeys(`[name=name]`, "ci"), chromedp.SendKeys(`#main [name="?tenant"]`, "acme"))
+	f.do(ctx, "limit, on a phone", screen(390, 900, "light"), f.page("/ui/limits"), click(`//summary[text()="New limit…"]`))
+	f.picture(ctx, "limits-new-limit")
+	f.do(ctx, "key", screen(1440, 900, "light"), f.page("/ui/admin"), click(`//summary[text()="New key…"]`), chromedp.SendKeys(`[name=name]`, "ci"), chromedp.SendKeys(`#main [name="?tenant"]`, "acme"))
 	f.do(ctx, "made", click(`//button[text()="Make the key"]`), see("it is not shown again"))
 	f.picture(ctx, "admin-new-key")
 	if shots != "" {
@@ -225,7 +237,7 @@ func (f *fleet) picture(ctx context.Context, name string) {
 		return
 	}
 	raw := run(f, ctx, name, chromedp.FullScreenshot(100))
-	if err := os.WriteFile(filepath.Join(shots, name+".png"), raw, 0o600); err != nil {
+	if err := errors.Join(os.MkdirAll(shots, 0o750), os.WriteFile(filepath.Join(shots, name+".png"), raw, 0o600)); err != nil {
 		f.Fatal(err)
 	}
 }
