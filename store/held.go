@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -84,13 +85,16 @@ type Held struct {
 	SecondsLeft *float64 `json:"seconds_left,omitempty"`
 }
 
-// Text returns the reason in a line.
-func (h Held) Text() string {
-	if i := heldIndex(h.Reason); h.Detail == "" && i >= 0 {
+// Meaning returns the meaning of the reason.
+func (h Held) Meaning() string {
+	if i := heldIndex(h.Reason); i >= 0 {
 		return HeldReasons[i].Text
 	}
-	return h.Detail
+	return h.Reason
 }
+
+// Text returns the reason in a line.
+func (h Held) Text() string { return cmp.Or(h.Detail, h.Meaning()) }
 
 const queryHeld = `SELECT reason, sessions, since, until, ends_by, detail, decided, id,
 		coalesce(greatest(extract(epoch FROM now() - since), 0), 0)::float8,

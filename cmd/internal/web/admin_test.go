@@ -176,7 +176,13 @@ func TestKeysAreMadeAndRevoked(t *testing.T) {
 	d.want(d.get("/ui/admin"), "!<b>ci</b>")
 	d.want(d.get("/ui/admin?ended=1"), "revoked", "ci")
 
-	page = d.want(f.desk(store.ScopeOperate).get("/ui/admin"), "this needs a key of scope admin; this one has operate", "<h1>Admin", "!New key", "!server version")
+	page = d.want(
+		f.desk(store.ScopeOperate).get("/ui/admin"),
+		"this needs a key of scope admin; this one has operate",
+		"<h1>Admin",
+		"!New key",
+		"!server version",
+	)
 	if strings.Contains(page, "test-admin") {
 		t.Error("a key that may not see keys sees them")
 	}
@@ -194,7 +200,11 @@ func TestKeysAreMadeAndRevoked(t *testing.T) {
 func TestAdministersInABrowser(t *testing.T) {
 	f := newFleet(t, small)
 	f.fill(2, "acme")
-	_, secret, err := f.st.Admin.CreateKey(t.Context(), store.NewKey{Name: "on-call", Scope: store.ScopeAdmin, Note: "people on call"}, "test")
+	_, secret, err := f.st.Admin.CreateKey(
+		t.Context(),
+		store.NewKey{Name: "on-call", Scope: store.ScopeAdmin, Note: "people on call"},
+		"test",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,9 +217,16 @@ func TestAdministersInABrowser(t *testing.T) {
 		return chromedp.WaitVisible(`//*[contains(text(), "` + text + `")]`)
 	}
 	f.do(ctx, "sign in", f.page("/ui/sign-in"), chromedp.SendKeys("input[name=key]", secret+"\n"), chromedp.WaitReady("#main"))
-	f.do(ctx, "policy", f.page("/ui/policies"), chromedp.SendKeys("textarea", "name: support\nmatch: {tenant: acme}\nstart: 0.5\ntarget: 0.2\n"),
-		click(`//button[text()="Try on 20 sessions"]`), see("Planned on 2 sessions"),
-		click(`//button[text()="Show what changes"]`), see("Put it in force, for 2 sessions"))
+	f.do(
+		ctx,
+		"policy",
+		f.page("/ui/policies"),
+		chromedp.SendKeys("textarea", "name: support\nmatch: {tenant: acme}\nstart: 0.5\ntarget: 0.2\n"),
+		click(`//button[text()="Try on 20 sessions"]`),
+		see("Planned on 2 sessions"),
+		click(`//button[text()="Show what changes"]`),
+		see("Put it in force, for 2 sessions"),
+	)
 	f.picture(ctx, "policies-dry-run")
 	f.do(ctx, "apply", click(`//button[contains(text(), "Put it in force")]`), see("The policy file is in force."))
 	f.do(ctx, "pause", f.page("/ui/limits"), click(`//summary[text()="New pause…"]`), chromedp.SendKeys(`[name="?tenant"]`, "acme"))
@@ -222,7 +239,15 @@ func TestAdministersInABrowser(t *testing.T) {
 	f.do(ctx, "ended", click(`//button[text()="End the pause"]`), see("The pause is ended."))
 	f.do(ctx, "limit, on a phone", screen(390, 900, "light"), f.page("/ui/limits"), click(`//summary[text()="New limit…"]`))
 	f.picture(ctx, "limits-new-limit")
-	f.do(ctx, "key", screen(1440, 900, "light"), f.page("/ui/admin"), click(`//summary[text()="New key…"]`), chromedp.SendKeys(`[name=name]`, "ci"), chromedp.SendKeys(`#main [name="?tenant"]`, "acme"))
+	f.do(
+		ctx,
+		"key",
+		screen(1440, 900, "light"),
+		f.page("/ui/admin"),
+		click(`//summary[text()="New key…"]`),
+		chromedp.SendKeys(`[name=name]`, "ci"),
+		chromedp.SendKeys(`#main [name="?tenant"]`, "acme"),
+	)
 	f.do(ctx, "made", click(`//button[text()="Make the key"]`), see("it is not shown again"))
 	f.picture(ctx, "admin-new-key")
 	if shots != "" {
@@ -236,7 +261,7 @@ func (f *fleet) picture(ctx context.Context, name string) {
 	if shots == "" {
 		return
 	}
-	raw := run(f, ctx, name, chromedp.FullScreenshot(100))
+	raw := run(ctx, f, name, chromedp.FullScreenshot(100))
 	if err := errors.Join(os.MkdirAll(shots, 0o750), os.WriteFile(filepath.Join(shots, name+".png"), raw, 0o600)); err != nil {
 		f.Fatal(err)
 	}

@@ -35,7 +35,11 @@ type done struct {
 // Empty fields are left out.
 func (s *site) do(q *request) {
 	if err := q.r.ParseForm(); err != nil || !s.sameToken(q.r, q.sign) {
-		s.fail(q, "", &api.Problem{Status: http.StatusForbidden, Code: "stale_page", Detail: "The page is too old for this: load it again."})
+		s.fail(
+			q,
+			"",
+			&api.Problem{Status: http.StatusForbidden, Code: "stale_page", Detail: "The page is too old for this: load it again."},
+		)
 		return
 	}
 	form := q.r.PostForm

@@ -119,8 +119,16 @@ func (f *fleet) long(tenant, id string) {
 	})
 	var all []chat.Message
 	for i := range 20 {
-		all = append(all, chat.Message{Role: chat.RoleUser, Content: chat.TextContent(fmt.Sprintf("Please look at part %d of the plan. %s", i, strings.Repeat("words of a session ", 200)))},
-			chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent("Done with it.")})
+		all = append(
+			all,
+			chat.Message{
+				Role: chat.RoleUser,
+				Content: chat.TextContent(
+					fmt.Sprintf("Please look at part %d of the plan. %s", i, strings.Repeat("words of a session ", 200)),
+				),
+			},
+			chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent("Done with it.")},
+		)
 	}
 	f.append(tenant, id, all)
 }
@@ -138,7 +146,14 @@ func (f *fleet) ran(run store.RunID) {
 func (f *fleet) swept() {
 	f.Helper()
 	f.fill(10, "research")
-	undo, err := f.st.Operator.StartBulkUndo(f.Context(), "", store.RunMatch{Writer: "scripted", Since: time.Now().Add(-time.Hour)}, false, "it lost the order ids", "ada")
+	undo, err := f.st.Operator.StartBulkUndo(
+		f.Context(),
+		"",
+		store.RunMatch{Writer: "scripted", Since: time.Now().Add(-time.Hour)},
+		false,
+		"it lost the order ids",
+		"ada",
+	)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -147,7 +162,10 @@ func (f *fleet) swept() {
 			f.Fatal(err)
 		}
 	}
-	sweep, err := f.st.Operator.Start(f.Context(), store.SweepOptions{Canary: 0.1, Window: 2 * time.Hour, Note: "after the import", By: "ada"})
+	sweep, err := f.st.Operator.Start(
+		f.Context(),
+		store.SweepOptions{Canary: 0.1, Window: 2 * time.Hour, Note: "after the import", By: "ada"},
+	)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -179,7 +197,12 @@ func TestTheListOfSessionsKeepsItsFilter(t *testing.T) {
 
 	page, _ = r.open(at("sessions", "tenant", "other"))
 	r.want(r.send(page, "Compact those selected…"), "No session is selected")
-	preview := r.send(page, "Compact those selected…", "?cursor", regexp.MustCompile(`name="\?cursor" value="([1-9]\d*)"`).FindStringSubmatch(page)[1])
+	preview := r.send(
+		page,
+		"Compact those selected…",
+		"?cursor",
+		regexp.MustCompile(`name="\?cursor" value="([1-9]\d*)"`).FindStringSubmatch(page)[1],
+	)
 	r.want(preview, "Compact 1 session</b>", `id=one&amp;tenant=other`)
 	r.want(r.send(preview, "Compact 1 session"), "1 run was asked for")
 }
@@ -214,7 +237,14 @@ func TestTheCardOfAPauseEndsIt(t *testing.T) {
 	}
 	f.long("acme", "one")
 	page, _ = r.open(at("held-back"))
-	r.want(page, "Paused by an operator", "By ada: a new &lt;b&gt;tool&lt;/b&gt;", "compactor resume --tenant acme", "Please look at part 0 of the plan", "All 1</a>")
+	r.want(
+		page,
+		"Paused by an operator",
+		"By ada: a new &lt;b&gt;tool&lt;/b&gt;",
+		"compactor resume --tenant acme",
+		"Please look at part 0 of the plan",
+		"All 1</a>",
+	)
 	r.want(r.send(page, "End the pause"), "has ended.")
 	f.ran(1)
 	page, _ = r.open(at("held-back"))

@@ -55,7 +55,8 @@ func (s *site) funcs() template.FuncMap {
 		"nonce": func() string { return s.nonce }, "token": func() string { return s.token },
 		"asset": func(name string) string { return api.PagesPath + "assets/" + s.version + "/" + name },
 		"post": func() template.HTMLAttr {
-			return template.HTMLAttr(`method="post" action="` + api.PagesPath + `do" hx-post="` + api.PagesPath + `do" hx-target="next .result" hx-swap="innerHTML" hx-nonce="` + s.nonce + `"`) //nolint:gosec // of constants
+			const to = `method="post" action="` + api.PagesPath + `do" hx-post="` + api.PagesPath + `do" hx-target="next .result"`
+			return template.HTMLAttr(to + ` hx-swap="innerHTML" hx-nonce="` + s.nonce + `"`) //nolint:gosec // of constants
 		},
 		"dict": dict, "list": func(v ...any) []any { return v }, "op": api.Path, "session": sessionURL, "run": func(id any) string { return api.PagesPath + "run?run=" + fmt.Sprint(id) },
 		"link": link,
@@ -124,6 +125,9 @@ func link(page string, query ...any) string {
 // sessionURL returns the address of the page of a session.
 func sessionURL(tenant, id string) string { return link("session", "tenant", tenant, "id", id) }
 
+// plainRunes are the runes of words that a shell takes as they are.
+const plainRunes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,"
+
 // shell returns a command line, with the words quoted that need it.
 func shell(words ...any) string {
 	var b strings.Builder
@@ -132,9 +136,7 @@ func shell(words ...any) string {
 			b.WriteByte(' ')
 		}
 		word := fmt.Sprint(w)
-		if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
-			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r))
-		}) {
+		if word != "" && strings.Trim(word, plainRunes) == "" {
 			b.WriteString(word)
 			continue
 		}

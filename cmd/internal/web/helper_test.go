@@ -68,7 +68,9 @@ func newFleet(t *testing.T, change ...func(*config.Config)) *fleet {
 	c := config.Default()
 	c.Database.URL, c.Redis.URL = config.Secret(dsn), config.Secret(storetest.Redis(t))
 	c.API.Listen = "127.0.0.1:0"
-	c.LLM.Models = []llm.Profile{{Name: "scripted", BaseURL: address, Window: 128_000, MaxOutput: 16_000, Price: llm.Price{Input: 0.25, Cached: 0.025, Output: 2}}}
+	c.LLM.Models = []llm.Profile{
+		{Name: "scripted", BaseURL: address, Window: 128_000, MaxOutput: 16_000, Price: llm.Price{Input: 0.25, Cached: 0.025, Output: 2}},
+	}
 	c.Policy.Debounce, c.Policy.MaxDelay = 50*time.Millisecond, 500*time.Millisecond
 	for _, f := range change {
 		f(&c)
@@ -142,6 +144,9 @@ func (f *fleet) settled() {
 		}
 		held := int64(0)
 		for _, h := range s.HeldBack {
+			if h.Reason == store.HeldNoLeader || h.Reason == store.HeldNoWorker {
+				return false // not yet
+			}
 			held += h.Sessions
 		}
 		return len(s.Fleet.Active) == 0 && s.Due.Sessions <= held
@@ -168,7 +173,7 @@ func (f *fleet) browser(width, height int64, theme string) context.Context {
 		f.Skip("there is no Chromium here")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
-	ctx, cancel := chromedp.NewExecAllocator(context.WithoutCancel(f.T.Context()), options...)
+	ctx, cancel := chromedp.NewExecAllocator(context.WithoutCancel(f.Context()), options...)
 	f.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	f.Cleanup(cancel)
@@ -219,11 +224,11 @@ func screen(width, height int64, theme string) chromedp.Action[chromedp.Void] {
 // do runs actions in a browser.
 func (f *fleet) do(ctx context.Context, what string, actions ...chromedp.Action[chromedp.Void]) {
 	f.Helper()
-	run(f, ctx, what, chromedp.Steps(actions...))
+	run(ctx, f, what, chromedp.Steps(actions...))
 }
 
 // run runs an action in a browser and returns its value.
-func run[T any](f *fleet, ctx context.Context, what string, action chromedp.Action[T]) T {
+func run[T any](ctx context.Context, f *fleet, what string, action chromedp.Action[T]) T {
 	f.Helper()
 	at, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -248,10 +253,20 @@ func (f *fleet) shoot(ctx context.Context, name, path string) {
 	}
 	for _, width := range []int64{390, 1440} {
 		for _, theme := range []string{"light", "dark"} {
-			f.do(ctx, name, screen(width, 900, theme), f.page(path), chromedp.WaitReady("main"), chromedp.WaitNotPresent("main .empty[role=status]"))
-			over := run(f, ctx, name, chromedp.Evaluate[int](fmt.Sprintf(`Math.max(0, document.documentElement.scrollWidth - %d)`, width))) // a phone's innerWidth grows with the page
+			f.do(
+				ctx,
+				name,
+				screen(width, 900, theme),
+				f.page(path),
+				chromedp.WaitReady("main"),
+				chromedp.WaitNotPresent("main .empty[role=status]"),
+			)
+			over := run(ctx, f,
+				name,
+				chromedp.Evaluate[int](fmt.Sprintf(`Math.max(0, document.documentElement.scrollWidth - %d)`, width)),
+			) // a phone's innerWidth grows with the page
 			f.accessible(ctx, fmt.Sprintf("%s at %d, %s", name, width, theme))
-			picture := run(f, ctx, name, chromedp.FullScreenshot(100))
+			picture := run(ctx, f, name, chromedp.FullScreenshot(100))
 			if over > 0 {
 				f.Errorf("%s is %d pixels wider than a screen of %d", name, over, width)
 			}
@@ -274,7 +289,7 @@ func (f *fleet) accessible(ctx context.Context, name string) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	found := run(f, ctx, "axe on "+name, chromedp.Evaluate[[]string](string(raw)+`;
+	found := run(ctx, f, "axe on "+name, chromedp.Evaluate[[]string](string(raw)+`;
 		axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice']}).then(r => r.violations.filter(v => v.impact == 'serious' || v.impact == 'critical')
 			.flatMap(v => v.nodes.slice(0, 3).map(n => v.id + ': ' + n.html.slice(0, 200) + ' ' + n.failureSummary.replace(/\s+/g, ' '))))`, chromedp.EvalAwaitPromise))
 	for _, v := range found {

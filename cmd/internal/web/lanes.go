@@ -281,7 +281,8 @@ func draw(blocks []block, only func(*block) bool) template.HTML {
 			by[class] = &svg{}
 		}
 		if len(blocks) <= titled {
-			title = fmt.Sprintf("%s, %s: %s", term.Plural(b.Messages, "message", "messages"), term.Plural(b.Tokens, "token", "tokens"), &b.tally)
+			title = fmt.Sprintf("%s, %s: %s", term.Plural(b.Messages, "message", "messages"),
+				term.Plural(b.Tokens, "token", "tokens"), &b.tally)
 		}
 		if w >= apart {
 			w -= apart / 4

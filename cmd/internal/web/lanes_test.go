@@ -90,7 +90,8 @@ func kindsName(k int) string { return kinds[k].class }
 func TestAUserAloneKeepsTwoPixels(t *testing.T) {
 	l := talk("tut", func(i int) chat.Tokens { return []chat.Tokens{5000, 1, 9000}[i] })
 	blocks := l.blocks(func(chat.Seq) int { return inView })
-	if len(blocks) != 3 || math.Abs(blocks[1].W-2*pixel) > 1e-9 || math.Abs(blocks[1].X+blocks[1].W-blocks[2].X) > 1e-9 || blocks[0].W != 100*5000.0/14001 {
+	if len(blocks) != 3 || math.Abs(blocks[1].W-2*pixel) > 1e-9 || math.Abs(blocks[1].X+blocks[1].W-blocks[2].X) > 1e-9 ||
+		blocks[0].W != 100*5000.0/14001 {
 		t.Errorf("%+v", blocks)
 	}
 }

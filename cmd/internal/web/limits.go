@@ -78,7 +78,8 @@ func (l limited) Form() map[string]string {
 	}
 	out := map[string]string{
 		"cost_micros_per_hour:micros": text(l.MicrosPerHour, 1e6), "cost_micros_per_day:micros": text(l.MicrosPerDay, 1e6),
-		"calls_per_hour:number": text(l.CallsPerHour, 1), "tokens_per_hour:number": text(l.TokensPerHour, 1), "runs_per_second:number": "",
+		"calls_per_hour:number": text(l.CallsPerHour, 1), "tokens_per_hour:number": text(l.TokensPerHour, 1),
+		"runs_per_second:number": "",
 	}
 	if l.RunsPerSecond != nil {
 		out["runs_per_second:number"] = strconv.FormatFloat(*l.RunsPerSecond, 'f', -1, 64)

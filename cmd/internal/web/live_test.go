@@ -29,15 +29,26 @@ func TestFiguresStayFresh(t *testing.T) {
 	ctx := f.browser(1440, 900, "light")
 	const saved = `document.querySelector('.figs').innerText`
 	f.do(ctx, "open", f.page("/ui/"), chromedp.WaitVisible(".figs"))
-	before := run(f, ctx, "figures", chromedp.Evaluate[string](saved))
+	before := run(ctx, f, "figures", chromedp.Evaluate[string](saved))
 	f.fill(6, "other")
 	f.do(ctx, "see the figures change", until(fmt.Sprintf(`%s !== %q`, saved, before)))
 	f.settled()
 	f.do(ctx, "hold what has the focus", f.page("/ui/"), chromedp.WaitVisible("tbody a"), chromedp.Focus("tbody a"))
 	f.fill(12, "more")
 	f.do(ctx, "be told of changes", until(`!document.querySelector('.again').hidden`))
-	f.do(ctx, "ask for them", chromedp.Click(".again"), until(`document.querySelector('.again').hidden && document.body.innerText.includes('more')`))
+	f.do(
+		ctx,
+		"ask for them",
+		chromedp.Click(".again"),
+		until(`document.querySelector('.again').hidden && document.body.innerText.includes('more')`),
+	)
 
-	f.do(ctx, "say how old they are", chromedp.Evaluate[chromedp.Void](`{ const now = Date.now; window.fetch = async () => new Response('', {status: 503}); Date.now = () => now() + 90000 }`),
-		until(`/^Figures are \d+ s old/.test(`+text(".live")+`)`))
+	f.do(
+		ctx,
+		"say how old they are",
+		chromedp.Evaluate[chromedp.Void](
+			`{ const now = Date.now; window.fetch = async () => new Response('', {status: 503}); Date.now = () => now() + 90000 }`,
+		),
+		until(`/^Figures are \d+ s old/.test(`+text(".live")+`)`),
+	)
 }

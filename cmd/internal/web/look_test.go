@@ -26,12 +26,11 @@ func TestPagesLookRight(t *testing.T) {
 		return err == nil && len(held) > 0
 	})
 	long := f.longSession()
+	applied, skipped, undone, large := f.decided()
 	f.swept()
 	f.govern()
 	ctx := f.browser(1440, 900, "light")
 	f.do(ctx, "warm up", f.page("/ui/"), chromedp.WaitReady("main"))
-	// runs and compact
-	applied, skipped, undone, large := f.decided()
 	for _, p := range []struct{ name, path string }{
 		{"overview", at("")},
 		// session

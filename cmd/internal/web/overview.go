@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,10 +56,10 @@ type (
 		Label string
 	}
 	chartMark struct {
-		X, Y        float64
-		Anchor      string
-		Label, What string
-		At          time.Time
+		X, Y         float64
+		Anchor       string
+		Label, Title string
+		At           time.Time
 	}
 	chartTime struct {
 		X      float64
@@ -191,29 +192,45 @@ func (p *overviewPage) draw() (c chart) {
 			if runs > 0 {
 				h := float64(runs) / top * (chartHeight - chartTop)
 				y -= h
-				c.Bars = append(c.Bars, chartBar{outcomeKinds[k].Class, term.Plural(runs, "run", "runs") + " " + outcomeKinds[k].Name, round(width * (float64(i) + .12)), round(width * .76), round(y), round(h)})
+				c.Bars = append(
+					c.Bars,
+					chartBar{
+						outcomeKinds[k].Class,
+						term.Plural(runs, "run", "runs") + " " + outcomeKinds[k].Name,
+						round(width * (float64(i) + .12)),
+						round(width * .76),
+						round(y),
+						round(h),
+					},
+				)
 			}
 		}
 	}
 	whole := float64(n) * float64(part)
-	for i, m := range s.Marks {
-		if i == 12 {
-			break
+	free := [3]float64{101, 101, 101} // left of it, a row of labels is free
+	for _, m := range s.Marks {       // the newest first
+		mark := chartMark{X: round(100 * float64(m.At.Sub(s.From)) / whole), Y: 10, Anchor: "end", At: m.At}
+		label := term.Truncate(m.What+" "+term.Clean(m.Name), 24)
+		if row := slices.IndexFunc(free[:], func(x float64) bool { return mark.X <= x }); row >= 0 {
+			mark.Y, mark.Label = float64(10+11*row), label
+			free[row] = mark.X - 20 // the width of a label
 		}
-		x := round(100 * float64(m.At.Sub(s.From)) / whole)
-		mark := chartMark{X: x, Y: float64(10 + 11*(i%3)), Anchor: "start", Label: term.Truncate(m.What+" "+term.Clean(m.Name), 24), What: m.What, At: m.At}
-		if x > 75 {
-			mark.Anchor = "end"
-		}
+		mark.Title = label
 		c.Marks = append(c.Marks, mark)
 	}
 	for i := range 5 {
 		share := float64(i) / 4
 		label := "now"
 		if i < 4 {
-			label = strings.TrimSuffix(term.Duration(time.Duration((1-share)*float64(time.Duration(n-1)*part)).Round(time.Minute)), " 0m") + " ago"
+			label = strings.TrimSuffix(
+				term.Duration(time.Duration((1-share)*float64(time.Duration(n-1)*part)).Round(time.Minute)),
+				" 0m",
+			) + " ago"
 		}
-		c.Times = append(c.Times, chartTime{100 * share * float64(n-1) / float64(n), cmp.Or(map[int]string{0: "start", 4: "end"}[i], "middle"), label})
+		c.Times = append(
+			c.Times,
+			chartTime{100 * share * float64(n-1) / float64(n), cmp.Or(map[int]string{0: "start", 4: "end"}[i], "middle"), label},
+		)
 	}
 	return c
 }

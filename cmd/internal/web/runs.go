@@ -48,12 +48,18 @@ const runsOfPage = "50"
 
 // list reads a page of runs with the filters of the address.
 func (q *request) list(out *runsOn, status string) error {
-	return q.get(&out.pageOf, "/v1/runs", "session", q.param("session"), "status", status, "outcome", q.param("outcome"), "trigger", q.param("trigger"),
-		"model", q.param("model"), "sweep", q.param("sweep"), "after", q.param("after"), "limit", runsOfPage)
+	query := []string{"status", status, "limit", runsOfPage}
+	for _, name := range []string{"session", "outcome", "trigger", "model", "sweep", "after"} {
+		query = append(query, name, q.param(name))
+	}
+	return q.get(&out.pageOf, "/v1/runs", query...)
 }
 
 func listRuns(q *request) (any, error) {
-	out := runsOn{Statuses: []string{"applied", "skipped", "failed", "queued", "running"}, Triggers: []string{"event", "nightly", "operator", "application", "bulk"}}
+	out := runsOn{
+		Statuses: []string{"applied", "skipped", "failed", "queued", "running"},
+		Triggers: []string{"event", "nightly", "operator", "application", "bulk"},
+	}
 	return out, q.list(&out, q.param("status"))
 }
 

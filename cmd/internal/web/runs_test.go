@@ -31,7 +31,13 @@ func (f *fleet) decided() (applied, skipped, undone, large string) {
 		}
 	}
 	k := store.Key{Tenant: "airline-desk", Session: most.Session}
-	id, err := f.st.Request(f.Context(), k, store.TriggerOperator, "ada", store.Options{Pipeline: []store.Step{{Strategy: "keep_last_n_messages", Params: map[string]any{"n": 500}}}})
+	id, err := f.st.Request(
+		f.Context(),
+		k,
+		store.TriggerOperator,
+		"ada",
+		store.Options{Pipeline: []store.Step{{Strategy: "keep_last_n_messages", Params: map[string]any{"n": 500}}}},
+	)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -140,11 +146,25 @@ func TestARunIsShownUndoneAndShownAgain(t *testing.T) {
 	applied, skipped, undone, large := f.decided()
 	operator, reader := f.guest("operate"), f.guest("read")
 	page, path := at("run", "run", applied), "/v1/runs/"+applied+"/undo"
-	reader.see(page, "Run "+applied, "What survived", "Model calls", "Its sources", "Your key may read only", "not", "See what an undo would do")
+	reader.see(
+		page,
+		"Run "+applied,
+		"What survived",
+		"Model calls",
+		"Its sources",
+		"Your key may read only",
+		"not",
+		"See what an undo would do",
+	)
 	reader.see(at("run", "run", skipped), "Run "+skipped+": nothing to compact", "There is nothing to undo")
 	reader.see(at("run", "run", undone), "no longer in force", "ada undid it", "There is nothing to undo")
 	reader.see(at("decisions"), "nothing_to_compact", at("run", "run", skipped), "12k")
-	reader.see(at("runs", "status", "applied", "trigger", "event", "model", "scripted"), at("run", "run", applied), "not", at("run", "run", skipped))
+	reader.see(
+		at("runs", "status", "applied", "trigger", "event", "model", "scripted"),
+		at("run", "run", applied),
+		"not",
+		at("run", "run", skipped),
+	)
 	reader.see(at("runs", "model", "none"), "Nothing here")
 	if status, out := reader.say("/ui/do", call(path)); status != http.StatusForbidden || !strings.Contains(out, "forbidden") {
 		t.Errorf("a reader undoes: %d %s", status, out)
@@ -162,7 +182,8 @@ func TestARunIsShownUndoneAndShownAgain(t *testing.T) {
 		t.Errorf("with another token: %d %s", status, out)
 	}
 	operator.token = token
-	if status, out := operator.say("/ui/do", call(path, "_said", "Run "+applied+" is undone.")); status != 200 || !strings.Contains(out, "is undone") {
+	if status, out := operator.say("/ui/do", call(path, "_said", "Run "+applied+" is undone.")); status != 200 ||
+		!strings.Contains(out, "is undone") {
 		t.Errorf("%d %s", status, out)
 	}
 	operator.see(page, "no longer in force", "key:operate", "There is nothing to undo", "not", "See what an undo would do")
@@ -193,7 +214,18 @@ func TestAnEditedSummaryIsAppliedAsTheOperators(t *testing.T) {
 	operator.see(plan+"&texts=1", "own-text", `name="strategies:list" value="handoff"`, "leave the view")
 
 	path := "/v1/sessions/" + large + "/compact"
-	fields := []string{"?tenant", "airline-desk", "?wait", "20s", "strategies:list", "handoff", "_result", "result-compacted", "summary.text", "They looked at the <b>bucket</b>. " + strings.Repeat("The snapshot is read before it is written. ", 8)}
+	fields := []string{
+		"?tenant",
+		"airline-desk",
+		"?wait",
+		"20s",
+		"strategies:list",
+		"handoff",
+		"_result",
+		"result-compacted",
+		"summary.text",
+		"They looked at the <b>bucket</b>. " + strings.Repeat("The snapshot is read before it is written. ", 8),
+	}
 	status, out := operator.say("/ui/do", call(path, fields...))
 	m := regexp.MustCompile(`run\?run=(\d+)#undo`).FindStringSubmatch(out)
 	if status != 200 || m == nil {
@@ -209,7 +241,8 @@ func TestAnEditedSummaryIsAppliedAsTheOperators(t *testing.T) {
 		t.Fatalf("%d %s", status, out)
 	}
 	status, out = operator.say("/ui/do", call("/v1/runs/"+m[1]+"/undo", "dry_run:bool", "true", "_result", "result-undo"))
-	if status != 200 || !strings.Contains(out, "It takes 1 later run along") || !strings.Contains(out, "Undo 2 runs") || !strings.Contains(out, `name="cascade:bool"`) {
+	if status != 200 || !strings.Contains(out, "It takes 1 later run along") || !strings.Contains(out, "Undo 2 runs") ||
+		!strings.Contains(out, `name="cascade:bool"`) {
 		t.Errorf("%d %s", status, out)
 	}
 
@@ -218,7 +251,8 @@ func TestAnEditedSummaryIsAppliedAsTheOperators(t *testing.T) {
 	}
 	operator.see(at("compact", query...), "The session is paused")
 	operator.see(plan+"&paused=1", "force:bool")
-	if status, out := operator.say("/ui/do", call(path, "?tenant", "airline-desk")); status != http.StatusConflict || !strings.Contains(out, "force runs it anyway") {
+	if status, out := operator.say("/ui/do", call(path, "?tenant", "airline-desk")); status != http.StatusConflict ||
+		!strings.Contains(out, "force runs it anyway") {
 		t.Errorf("%d %s", status, out)
 	}
 }
@@ -229,18 +263,42 @@ func TestASummaryIsEditedAppliedAndUndoneInTheBrowser(t *testing.T) {
 	f.settled()
 	_, _, _, large := f.decided()
 	ctx := f.browser(1440, 900, "light")
-	edit := chromedp.Evaluate[any](`(() => { const t = document.querySelector('#own-text'); t.value += ' ` + strings.Repeat("The snapshot is read before it is written. ", 8) + `'; t.dispatchEvent(new Event('input', {bubbles: true})); return 1; })()`)
-	f.do(ctx, "edit", f.page(at("compact", "tenant", "airline-desk", "id", large, "with", "strategies:handoff")), chromedp.WaitReady("#own-text"))
-	run(f, ctx, "edit", edit)
-	if said := run(f, ctx, "button", chromedp.Evaluate[string](`document.querySelector('.commit button').textContent`)); said != "Apply with my summary" {
+	edit := chromedp.Evaluate[any](
+		`(() => { const t = document.querySelector('#own-text'); t.value += ' ` + strings.Repeat(
+			"The snapshot is read before it is written. ",
+			8,
+		) + `'; t.dispatchEvent(new Event('input', {bubbles: true})); return 1; })()`,
+	)
+	f.do(
+		ctx,
+		"edit",
+		f.page(at("compact", "tenant", "airline-desk", "id", large, "with", "strategies:handoff")),
+		chromedp.WaitReady("#own-text"),
+	)
+	run(ctx, f, "edit", edit)
+	if said := run(ctx, f, "button", chromedp.Evaluate[string](`document.querySelector('.commit button').textContent`)); said != "Apply with my summary" {
 		t.Errorf("the button says %q", said)
 	}
-	f.do(ctx, "apply", chromedp.Click(".commit button"), chromedp.WaitReady("#plan .note.info a[href$='#undo']"), chromedp.Click("#plan .note.info a[href$='#undo']"),
-		chromedp.WaitReady("#undo"), chromedp.Click("#undo form button"), chromedp.WaitReady("#undo .result form button"), chromedp.Click("#undo .result form button"),
-		chromedp.WaitReady("#undo .note.info"))
+	f.do(
+		ctx,
+		"apply",
+		chromedp.Click(".commit button"),
+		chromedp.WaitReady("#plan .note.info a[href$='#undo']"),
+		chromedp.Click("#plan .note.info a[href$='#undo']"),
+		chromedp.WaitReady(
+			"#undo",
+		),
+		chromedp.Click("#undo form button"),
+		chromedp.WaitReady("#undo .result form button"),
+		chromedp.Click("#undo .result form button"),
+		chromedp.WaitReady("#undo .note.info"),
+	)
 	f.do(ctx, "news", chromedp.WaitReady(".again:not([hidden])")) // nothing is replaced while the result is there
 	f.do(ctx, "fresh", chromedp.Evaluate[chromedp.Void](`document.querySelector('.again').click()`), chromedp.WaitReady("#main > .note"))
-	if said := run(f, ctx, "state", chromedp.Evaluate[string](`document.querySelector('#main').innerText`)); !strings.Contains(said, "There is nothing to undo") {
+	if said := run(ctx, f, "state", chromedp.Evaluate[string](`document.querySelector('#main').innerText`)); !strings.Contains(
+		said,
+		"There is nothing to undo",
+	) {
 		t.Errorf("after the undo: %s", said)
 	}
 }

@@ -110,9 +110,19 @@ func ranges(s string) chat.Ranges {
 func (p *sessionPage) Title() string { return term.Truncate(term.Clean(cmp.Or(p.Name, p.ID)), 80) }
 
 func session(q *request) (any, error) {
-	p := &sessionPage{ID: q.param("id"), Part: q.param("part"), Show: q.param("show"), Query: q.param("q"), Texts: !q.HideTexts || q.param("texts") == "1"}
+	p := &sessionPage{
+		ID:    q.param("id"),
+		Part:  q.param("part"),
+		Show:  q.param("show"),
+		Query: q.param("q"),
+		Texts: !q.HideTexts || q.param("texts") == "1",
+	}
 	if p.ID == "" {
-		return nil, &api.Problem{Status: http.StatusNotFound, Code: "no_such_session", Detail: "The address names no session: see the list of sessions."}
+		return nil, &api.Problem{
+			Status: http.StatusNotFound,
+			Code:   "no_such_session",
+			Detail: "The address names no session: see the list of sessions.",
+		}
 	}
 	var t store.Timeline
 	if err := q.get(&t, api.Path("sessions", p.ID, "timeline")); err != nil {
@@ -290,7 +300,8 @@ func (p *sessionPage) list(q *request) error {
 			continue
 		}
 		if r.Message = read[r.Message.Seq]; r.Message != nil && r.Message.kind == kindSummary {
-			if r.Summary, err = p.summary(q, r.Message.ID); err == nil && len(r.Summary.Shown) > listLines+4 && q.param("lines") != "all" {
+			if r.Summary, err = p.summary(q, r.Message.ID); err == nil && len(r.Summary.Shown) > listLines+4 &&
+				q.param("lines") != "all" {
 				r.Summary.More = len(r.Summary.Shown) - listLines
 				r.Summary.Shown = r.Summary.Shown[:listLines]
 			}

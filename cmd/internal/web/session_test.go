@@ -59,7 +59,11 @@ func (f *fleet) longSession() (undone store.RunID) {
 	}
 	f.settled()
 	f.append(k.Tenant, k.Session, []chat.Message{
-		{ID: "hostile", Role: chat.RoleUser, Content: chat.TextContent("<script>alert(1)</script> \x1b[31m red \u202egnp.exe ![x](http://evil.example/x.png)")},
+		{
+			ID:      "hostile",
+			Role:    chat.RoleUser,
+			Content: chat.TextContent("<script>alert(1)</script> \x1b[31m red \u202egnp.exe ![x](http://evil.example/x.png)"),
+		},
 	})
 	return undone
 }
@@ -100,8 +104,23 @@ func TestSessionPageWithoutABrowser(t *testing.T) {
 	long := func(query ...string) string {
 		return at("session", append([]string{"tenant", "engineering", "id", "long"}, query...)...)
 	}
-	has(long(), "Moment 6 of 6", "undid run", "not: <script>alert", "&lt;script&gt;alert(1)", `\x1b[31m`, `\u202egnp`, "not: \u202e", "not: <img", `not: href="http://evil`,
-		"Tail starts here", `data-session="long"`, "Compact now…", "data-step-back", "not: data-step-next")
+	has(
+		long(),
+		"Moment 6 of 6",
+		"undid run",
+		"not: <script>alert",
+		"&lt;script&gt;alert(1)",
+		`\x1b[31m`,
+		`\u202egnp`,
+		"not: \u202e",
+		"not: <img",
+		`not: href="http://evil`,
+		"Tail starts here",
+		`data-session="long"`,
+		"Compact now…",
+		"data-step-back",
+		"not: data-step-next",
+	)
 	has(long("run", fmt.Sprint(undone)), "Moment 2 of 6", "data-step-next", "data-step-back", "not: Moment 6 of 6")
 	has(long("message", "3", "part", "inspector"), "Bring back…", "Out of the view since", `id="insp"`, "not: id=\"fig\"")
 	has(long("show", "said", "after", "60", "part", "rows"), `class="rows"`, "not: id=\"fig\"")
@@ -117,7 +136,13 @@ func TestSessionPageWithoutABrowser(t *testing.T) {
 
 	k := store.Key{Tenant: "engineering", Session: "small"}
 	f.append(k.Tenant, k.Session, []chat.Message{{ID: "s1", Role: chat.RoleUser, Content: chat.TextContent("my words")}})
-	has(at("session", "tenant", k.Tenant, "id", k.Session), "my words", "none has changed the view", "no run has changed the view", "Moment 1 of 1")
+	has(
+		at("session", "tenant", k.Tenant, "id", k.Session),
+		"my words",
+		"none has changed the view",
+		"no run has changed the view",
+		"Moment 1 of 1",
+	)
 	if _, err := f.st.Admin.Erase(t.Context(), k, nil, "asked for", "ann", false); err != nil {
 		t.Fatal(err)
 	}
@@ -146,21 +171,27 @@ func TestSessionPageInspects(t *testing.T) {
 	f := newFleet(t, small)
 	f.longSession()
 	ctx := f.browser(1440, 900, "light")
-	text := func(what string) string { return run(f, ctx, what, chromedp.Text("#insp")) }
+	text := func(what string) string { return run(ctx, f, what, chromedp.Text("#insp")) }
 	f.do(ctx, "open", f.page(at("session", "tenant", "engineering", "id", "long", "show", "out")), chromedp.WaitReady("#list .msg"),
 		chromedp.Click(`[data-seq="3"] .who a`), chromedp.WaitVisible("#insp .src-card"))
 	if got := text("inspect"); !strings.Contains(got, "Out of the view since run") {
 		t.Error(got)
 	}
-	f.do(ctx, "bring back", chromedp.Click("#insp details.act summary"), chromedp.Click("#insp details.act .b.p"), chromedp.WaitVisible("#insp .note"))
+	f.do(
+		ctx,
+		"bring back",
+		chromedp.Click("#insp details.act summary"),
+		chromedp.Click("#insp details.act .b.p"),
+		chromedp.WaitVisible("#insp .note"),
+	)
 	if got := text("bring back"); !strings.Contains(got, "comes back with the next run, and is pinned") {
 		t.Error(got)
 	}
 	f.settled()
-	rows := run(f, ctx, "rows", chromedp.Evaluate[int](`document.querySelectorAll("#list .msg").length`))
+	rows := run(ctx, f, "rows", chromedp.Evaluate[int](`document.querySelectorAll("#list .msg").length`))
 	f.do(ctx, "more", chromedp.ScrollIntoView("#list .morel a"))
 	storetest.Await(f, "more rows", func() bool {
-		return run(f, ctx, "rows", chromedp.Evaluate[int](`document.querySelectorAll("#list .msg").length`)) > rows
+		return run(ctx, f, "rows", chromedp.Evaluate[int](`document.querySelectorAll("#list .msg").length`)) > rows
 	})
 	f.do(ctx, "step", chromedp.KeyEvent(kb.ArrowLeft), chromedp.WaitVisible("[data-step-next]"))
 }

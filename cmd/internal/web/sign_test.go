@@ -13,6 +13,7 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/store/storetest"
 )
 
 // visitor is a browser without scripts.
@@ -38,7 +39,14 @@ func (f *fleet) visit(scope, tenant string) *visitor {
 // stranger returns a visitor that has not signed in.
 func (f *fleet) stranger() *visitor {
 	jar, _ := cookiejar.New(nil) // it has no options that could be wrong
-	return &visitor{f, &http.Client{Jar: jar, Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return &visitor{
+		f,
+		&http.Client{
+			Jar:           jar,
+			Timeout:       30 * time.Second,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
 }
 
 func (v *visitor) send(req *http.Request) (*http.Response, string) {
@@ -118,7 +126,9 @@ func TestSignIn(t *testing.T) {
 		if status, _ := out.get("/ui/"); status != http.StatusSeeOther {
 			t.Errorf("status %d, want the sign-in", status)
 		}
-		if status, text := out.post("/ui/sign-in", url.Values{"key": {"cpk_wrong"}}); status != http.StatusUnauthorized || !strings.Contains(text, "invalid_key") || strings.Contains(text, "cpk_wrong") {
+		if status, text := out.post("/ui/sign-in", url.Values{"key": {"cpk_wrong"}}); status != http.StatusUnauthorized ||
+			!strings.Contains(text, "invalid_key") ||
+			strings.Contains(text, "cpk_wrong") {
 			t.Errorf("a wrong key: %d %s", status, text)
 		}
 		if status, _ := out.post("/ui/do", url.Values{"_method": {"POST"}, "_path": {"/v1/pauses"}, "all:bool": {"true"}}); status != http.StatusUnauthorized {
@@ -133,20 +143,30 @@ func TestSignIn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, f.url+"/ui/sign-in?"+url.Values{"next": {next}}.Encode(), strings.NewReader(url.Values{"key": {secret}}.Encode()))
+			req, _ := http.NewRequestWithContext(
+				t.Context(),
+				http.MethodPost,
+				f.url+"/ui/sign-in?"+url.Values{"next": {next}}.Encode(),
+				strings.NewReader(url.Values{"key": {secret}}.Encode()),
+			)
 			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			resp, _ := f.stranger().send(req)
 			c := resp.Cookies()
-			if got := resp.Header.Get("Location"); got != want || len(c) != 1 || !c[0].HttpOnly || c[0].SameSite != http.SameSiteStrictMode {
+			if got := resp.Header.Get("Location"); got != want || len(c) != 1 || !c[0].HttpOnly ||
+				c[0].SameSite != http.SameSiteStrictMode {
 				t.Errorf("next %s: %q, %v", next, got, c)
 			}
 		}
 	})
 	t.Run("idle", func(t *testing.T) {
-		time.Sleep(3 * time.Second)
-		if status, _ := in.get("/ui/"); status != http.StatusSeeOther {
-			t.Errorf("status %d after the time without a request, want the sign-in", status)
-		}
+		storetest.Await(t, "the end of the sign-in", func() bool {
+			select { // a request would renew it
+			case <-t.Context().Done():
+			case <-time.After(3 * time.Second):
+			}
+			status, _ := in.get("/ui/")
+			return status == http.StatusSeeOther
+		})
 	})
 }
 
@@ -161,17 +181,23 @@ func TestAChangeNeedsTheTokenAndTheScope(t *testing.T) {
 	}
 	op, reader := f.visit("operate", ""), f.visit("read", "")
 	for name, token := range map[string]string{"none": "", "wrong": "x"} {
-		if status, text := op.post("/ui/do", url.Values{"_token": {token}, "_method": {"POST"}, "_path": {"/v1/pauses"}, "all:bool": {"true"}}); status != http.StatusForbidden || paused() != 0 {
+		if status, text := op.post("/ui/do", url.Values{"_token": {token}, "_method": {"POST"}, "_path": {"/v1/pauses"}, "all:bool": {"true"}}); status != http.StatusForbidden ||
+			paused() != 0 {
 			t.Errorf("token %s: %d %s", name, status, text)
 		}
 	}
-	if status, text := reader.do("POST", "/v1/pauses", "all:bool", "true"); status != http.StatusForbidden || !strings.Contains(text, "forbidden") || paused() != 0 {
+	if status, text := reader.do("POST", "/v1/pauses", "all:bool", "true"); status != http.StatusForbidden ||
+		!strings.Contains(text, "forbidden") ||
+		paused() != 0 {
 		t.Errorf("a key that reads: %d %s", status, text)
 	}
-	if status, text := op.do("POST", "/v1/pauses", "all:bool", "true", "note", "<b>x", "_said", "Paused <all>."); status != http.StatusOK || paused() != 1 || !strings.Contains(text, "Paused &lt;all&gt;.") {
+	if status, text := op.do("POST", "/v1/pauses", "all:bool", "true", "note", "<b>x", "_said", "Paused <all>."); status != http.StatusOK ||
+		paused() != 1 ||
+		!strings.Contains(text, "Paused &lt;all&gt;.") {
 		t.Errorf("a key that operates: %d %s", status, text)
 	}
-	if status, text := op.do("POST", "/v1/limits", "usd_day:number", "many"); status != http.StatusUnprocessableEntity || !strings.Contains(text, "want a number") {
+	if status, text := op.do("POST", "/v1/limits", "usd_day:number", "many"); status != http.StatusUnprocessableEntity ||
+		!strings.Contains(text, "want a number") {
 		t.Errorf("no number: %d %s", status, text)
 	}
 	if status, _ := op.do("GET", "/ui/"); status != http.StatusNotFound {

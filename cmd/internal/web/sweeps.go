@@ -74,7 +74,10 @@ func (v bulkView) Title() string {
 }
 
 func bulks(q *request) (any, error) {
-	out := bulkView{Kind: store.BulkUndo, Triggers: []string{store.TriggerNightly, store.TriggerEvent, store.TriggerOperator, store.TriggerApplication, store.TriggerBulk}}
+	out := bulkView{
+		Kind:     store.BulkUndo,
+		Triggers: []string{store.TriggerNightly, store.TriggerEvent, store.TriggerOperator, store.TriggerApplication, store.TriggerBulk},
+	}
 	if q.param("kind") == store.BulkCompact {
 		out.Kind = store.BulkCompact
 	}

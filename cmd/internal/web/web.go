@@ -201,7 +201,11 @@ func (s *site) with(handle func(*request)) http.HandlerFunc {
 func (s *site) fail(q *request, nav string, err error) {
 	p, ok := errors.AsType[*api.Problem](err)
 	if !ok {
-		p = &api.Problem{Status: http.StatusInternalServerError, Code: "internal", Detail: "The page cannot be shown; the log of the server has the error."}
+		p = &api.Problem{
+			Status: http.StatusInternalServerError,
+			Code:   "internal",
+			Detail: "The page cannot be shown; the log of the server has the error.",
+		}
 	}
 	name := "error"
 	if q.Caller == nil || q.r.Method != http.MethodGet {
@@ -231,7 +235,7 @@ func (s *site) write(q *request, status int, name string, v view) {
 	h.Set("Vary", "HX-Request")
 	q.w.WriteHeader(status)
 	out := bytes.ReplaceAll(b.Bytes(), []byte(s.nonce), []byte(nonce))
-	_, _ = q.w.Write(bytes.ReplaceAll(out, []byte(s.token), []byte(cmp.Or(q.sign.Token, "-"))))
+	_, _ = q.w.Write(bytes.ReplaceAll(out, []byte(s.token), []byte(cmp.Or(q.sign.Token, "-")))) //nolint:gosec // the template escapes
 }
 
 // may sets what the key of a request may do.
