@@ -4,15 +4,23 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 )
 
-// until waits until an expression of JavaScript is true in a page.
+// until waits until an expression of JavaScript is true in a page, or in the one that it leads to.
 func until(expression string) chromedp.Action[chromedp.Void] {
-	return func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
-		_, err := chromedp.Poll[bool](expression)(ctx, t)
-		return chromedp.Void{}, err
+	return func(ctx context.Context, t *chromedp.Target) (none chromedp.Void, err error) {
+		for ctx.Err() == nil {
+			if so, err := chromedp.Evaluate[bool](expression)(ctx, t); err == nil && so { // an error: it is loading
+				return none, nil
+			}
+			if _, err := chromedp.Sleep(50*time.Millisecond)(ctx, t); err != nil {
+				return none, err
+			}
+		}
+		return none, fmt.Errorf("until %s: %w", expression, ctx.Err())
 	}
 }
 

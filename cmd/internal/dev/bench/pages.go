@@ -63,7 +63,7 @@ func Pages(ctx context.Context, env Env, o PagesOptions) (r PagesResult, err err
 		return r, err
 	}
 	c := config.Default()
-	c.API.Listen = "127.0.0.1:0"
+	c.API.Listen, c.Database.URL, c.Database.Schema = "127.0.0.1:0", config.Secret(env.DatabaseURL), Schema
 	server, err := api.Listen(ctx, api.Options{
 		Config: c, Store: s.store, Planner: s.planner, Registry: s.planner.Registry, Logger: env.Logger,
 		Pages: web.Pages(web.Options{SignOut: time.Hour}),
