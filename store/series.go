@@ -1,7 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,13 +21,11 @@ type Series struct {
 	Runs    []SeriesRuns   `json:"runs"`
 	Models  []SeriesModels `json:"models"`
 	Marks   []Mark         `json:"marks"`
-	// Tenants are those whose models cost most, Saved and Cost of the whole time.
-	Tenants []TenantUse `json:"tenants"`
 	// Leads is the scheduler that leads; nil for none.
 	Leads *Leader `json:"leads,omitempty"`
 }
 
-// SeriesRuns counts the runs that ended in a part with an outcome. Tokens are those that the applied ones saved.
+// SeriesRuns counts the runs that ended in a part with an outcome. Saved are the tokens that compactions took off views.
 type SeriesRuns struct {
 	At      time.Time   `json:"at"`
 	Kind    string      `json:"kind"`
@@ -34,20 +35,13 @@ type SeriesRuns struct {
 	Saved   chat.Tokens `json:"saved_tokens"`
 }
 
-// SeriesModels is what calls of models cost that ended in a part.
+// SeriesModels is what calls of models cost that ended in a part, of one of the tenants with the highest costs, or of the
+// others with an empty one.
 type SeriesModels struct {
 	At         time.Time `json:"at"`
+	Tenant     string    `json:"tenant,omitempty"`
 	Calls      int64     `json:"calls"`
 	CostMicros int64     `json:"cost_micros"`
-}
-
-// TenantUse is what runs of a tenant saved and cost.
-type TenantUse struct {
-	Tenant     string      `json:"tenant"`
-	Runs       int64       `json:"runs"`
-	Saved      chat.Tokens `json:"saved_tokens"`
-	Calls      int64       `json:"calls"`
-	CostMicros int64       `json:"cost_micros"`
 }
 
 // Mark is a change that may explain a series: policy, pause, sweep or process (the first run of a worker).
@@ -72,8 +66,15 @@ const (
 			coalesce(sum(tokens_before - tokens_after) FILTER (WHERE status = 'applied' AND kind = 'compact'), 0)::bigint
 		FROM compactor.runs o WHERE ended_at >= $2 AND origin IS NULL AND ` + ofTenant + ` GROUP BY 1, 2, 3, 4 ORDER BY 1, 5 DESC`
 	querySeriesModels = `
-		SELECT date_bin($3, ended_at, $2), count(*), sum(cost_micros)::bigint
-		FROM compactor.summary_calls o WHERE ended_at >= $2 AND ($1 = '' OR o.tenant = $1 OR ` + ofTenant + `) GROUP BY 1 ORDER BY 1`
+		SELECT at, CASE WHEN place <= 50 THEN tenant ELSE '' END, sum(calls)::bigint, sum(cost)::bigint FROM (
+			SELECT date_bin($3, ended_at, $2) AS at, coalesce(s.tenant, o.tenant, '') AS tenant, count(*) AS calls, sum(cost_micros) AS cost,
+				row_number() OVER (PARTITION BY date_bin($3, ended_at, $2) ORDER BY sum(cost_micros) DESC) AS place
+			FROM compactor.summary_calls o LEFT JOIN compactor.sessions s ON s.sid = o.sid
+			WHERE ended_at >= $2 AND $1 IN ('', coalesce(s.tenant, o.tenant)) GROUP BY 1, 2) c
+		GROUP BY 1, 2 ORDER BY 1, 4 DESC`
+	querySeriesWorkers = `
+		SELECT min(started_at), 'process', worker FROM compactor.runs o
+		WHERE ended_at >= $2 AND $1 = '' AND worker IS NOT NULL GROUP BY worker`
 	queryMarks = `
 		SELECT * FROM (
 			SELECT changed_at, 'policy', concat_ws('@', name, version::text) FROM compactor.policy_changes
@@ -81,62 +82,128 @@ const (
 			UNION ALL SELECT paused_at, 'pause', concat_ws(' ', nullif(tenant, ''), nullif(model, ''), nullif(policy, '')) FROM compactor.pauses
 			WHERE paused_at >= $2 AND ($1 = '' OR tenant IN ('', $1))
 			UNION ALL SELECT started_at, 'sweep', id::text FROM compactor.sweeps WHERE started_at >= $2 AND ($1 = '' OR tenant IN ('', $1))
-			UNION ALL SELECT min(started_at), 'process', worker FROM compactor.runs o
-			WHERE ended_at >= $2 AND $1 = '' AND worker IS NOT NULL GROUP BY worker) m(at, what, name)
-		WHERE at >= $2 ORDER BY at DESC LIMIT 40`
-	queryTenantUse = `
-		SELECT tenant, sum(runs)::bigint, sum(saved)::bigint, sum(calls)::bigint, sum(cost)::bigint FROM (
-			SELECT s.tenant, count(*) AS runs, coalesce(sum(tokens_before - tokens_after) FILTER (WHERE status = 'applied' AND kind = 'compact'), 0) AS saved,
-				0 AS calls, 0 AS cost
-			FROM compactor.runs o JOIN compactor.sessions s ON s.sid = o.sid
-			WHERE ended_at >= $2 AND origin IS NULL AND $1 IN ('', s.tenant) GROUP BY 1
-			UNION ALL SELECT coalesce(s.tenant, o.tenant), 0, 0, count(*), sum(cost_micros)
-			FROM compactor.summary_calls o LEFT JOIN compactor.sessions s ON s.sid = o.sid
-			WHERE ended_at >= $2 AND $1 IN ('', coalesce(s.tenant, o.tenant)) GROUP BY 1) u
-		GROUP BY 1 ORDER BY 5 DESC, 3 DESC, 1 LIMIT 10`
+		) m(at, what, name) ORDER BY at DESC LIMIT 40`
 	queryLeader = `
 		SELECT holder, coalesce(renewed_at, expires_at), queue_away_since, workers_away_since
 		FROM compactor.leader WHERE role = 'scheduler' AND expires_at > now()`
 )
 
-// Series returns the series of a tenant or, with an empty one, of all, in so many parts.
-func (s Reader) Series(ctx context.Context, tenant string, within time.Duration, parts int) (out Series, err error) {
+// SeriesReader reads series again and again. It keeps the parts that are over, in which no more runs end, so that each
+// reading costs the runs of the last ones: a day of a large fleet is 150,000. Safe for concurrent use.
+type SeriesReader struct {
+	mu   sync.Mutex
+	over map[seriesOf]Series
+}
+
+type seriesOf struct {
+	tenant string
+	part   time.Duration
+}
+
+// maxSeries bounds the series that are kept.
+const maxSeries = 100
+
+// Read returns the series of a tenant or, with an empty one, of all, in so many parts.
+func (r *SeriesReader) Read(ctx context.Context, s *Store, tenant string, within time.Duration, parts int) (Series, error) {
 	part := (within / time.Duration(max(parts, 1))).Round(time.Second)
-	out.Seconds = part.Seconds()
-	if out.To, err = queryRow(ctx, s.Store, "time", pgx.RowTo[time.Time], `SELECT now()`); err != nil {
+	now, err := queryRow(ctx, s, "time", pgx.RowTo[time.Time], `SELECT now()`)
+	if err != nil {
+		return Series{}, err
+	}
+	out := Series{To: now.UTC(), Seconds: part.Seconds()}
+	out.From = out.To.Add(-within).Truncate(part).Add(part) // whole parts, which are the same at the next reading
+	key := seriesOf{tenant, part}
+	r.mu.Lock()
+	kept := r.over[key]
+	r.mu.Unlock()
+	from := out.From
+	if kept.From.Compare(out.From) <= 0 && kept.To.After(from) {
+		from = kept.To
+	}
+	if err := out.read(ctx, s, tenant, from, part); err != nil {
 		return out, err
 	}
-	out.To = out.To.UTC()
-	out.From = out.To.Add(-within).Truncate(part).Add(part) // whole parts, which do not move from one reading to the next
+	before := func(at time.Time) bool { return !at.Before(out.From) && at.Before(from) }
+	out.Runs = append(where(kept.Runs, func(x SeriesRuns) bool { return before(x.At) }), out.Runs...)
+	out.Models = append(where(kept.Models, func(x SeriesModels) bool { return before(x.At) }), out.Models...)
+	known := map[string]bool{}
+	for _, m := range kept.Marks {
+		known[m.Name] = true
+	}
+	out.Marks = where(out.Marks, func(m Mark) bool { return m.What != "process" || !known[m.Name] })
+	out.Marks = append(out.Marks, where(kept.Marks, func(m Mark) bool { return m.At.Before(from) && !m.At.Before(out.From) })...)
+	slices.SortStableFunc(out.Marks, func(a, b Mark) int { return b.At.Compare(a.At) })
+
+	end := out.To.Add(-part / 2).Truncate(part) // of the parts that are over: transactions that end runs are short
+	if end.After(from) {
+		keep := Series{From: out.From, To: end}
+		keep.Runs = where(out.Runs, func(x SeriesRuns) bool { return x.At.Before(end) })
+		keep.Models = where(out.Models, func(x SeriesModels) bool { return x.At.Before(end) })
+		keep.Marks = where(out.Marks, func(m Mark) bool { return m.What == "process" && m.At.Before(end) })
+		r.mu.Lock()
+		if r.over == nil || len(r.over) >= maxSeries {
+			r.over = map[seriesOf]Series{}
+		}
+		r.over[key] = keep
+		r.mu.Unlock()
+	}
+	return out, nil
+}
+
+// where returns the elements for which keep is true, in a list of its own.
+func where[T any](all []T, keep func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(x T) bool { return !keep(x) })
+}
+
+// read reads what happened since a time, and the marks of the whole series.
+func (o *Series) read(ctx context.Context, s *Store, tenant string, from time.Time, part time.Duration) error {
 	var batch pgx.Batch
 	// Without sequential scans the planner takes the small tables for large ones.
 	batch.Queue(`SELECT set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)`)
-	batch.Queue(s.q(querySeriesRuns), tenant, out.From, part)
-	batch.Queue(s.q(querySeriesModels), tenant, out.From, part)
-	batch.Queue(s.q(queryMarks), tenant, out.From)
-	batch.Queue(s.q(queryTenantUse), tenant, out.From)
+	batch.Queue(s.q(querySeriesRuns), tenant, from, part)
+	batch.Queue(s.q(querySeriesModels), tenant, from, part)
+	batch.Queue(s.q(querySeriesWorkers), tenant, from)
+	batch.Queue(s.q(queryMarks), tenant, o.From)
 	batch.Queue(s.q(queryLeader))
-	err = readBatch(ctx, s.Store, "read the series", "enable_seqscan", "off", &batch, func(results pgx.BatchResults) error {
-		if _, err = results.Exec(); err != nil {
-			return err
+	return readBatch(ctx, s, "read the series", "enable_seqscan", "off", &batch, func(results pgx.BatchResults) error {
+		_, err := results.Exec()
+		if err == nil {
+			o.Runs, err = nextRows[SeriesRuns](results)
 		}
-		if out.Runs, err = nextRows[SeriesRuns](results); err != nil {
-			return err
+		if err == nil {
+			o.Models, err = nextRows[SeriesModels](results)
 		}
-		if out.Models, err = nextRows[SeriesModels](results); err != nil {
-			return err
+		var workers []Mark
+		if err == nil {
+			workers, err = nextRows[Mark](results)
 		}
-		if out.Marks, err = nextRows[Mark](results); err != nil {
-			return err
+		if err == nil {
+			o.Marks, err = nextRows[Mark](results)
+			o.Marks = append(o.Marks, workers...)
 		}
-		if out.Tenants, err = nextRows[TenantUse](results); err != nil {
+		if err != nil {
 			return err
 		}
 		leaders, err := nextRows[Leader](results)
 		if len(leaders) > 0 {
-			out.Leads = &leaders[0]
+			o.Leads = &leaders[0]
 		}
 		return err
 	})
-	return out, err
+}
+
+// Tenants returns the tenants of a series with what their models cost in the whole time, those with the highest costs first.
+func (o *Series) Tenants() (out []SeriesModels) {
+	at := map[string]int{}
+	for _, m := range o.Models {
+		i, ok := at[m.Tenant]
+		if !ok {
+			i = len(out)
+			at[m.Tenant] = i
+			out = append(out, SeriesModels{Tenant: m.Tenant})
+		}
+		out[i].Calls, out[i].CostMicros = out[i].Calls+m.Calls, out[i].CostMicros+m.CostMicros
+	}
+	slices.SortStableFunc(out, func(a, b SeriesModels) int { return cmp.Compare(b.CostMicros, a.CostMicros) })
+	return out
 }

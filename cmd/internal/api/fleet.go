@@ -28,8 +28,12 @@ func (a *api) fleet() {
 	}, stats)
 	register(a, operation{
 		scope: reads, method: get, path: "/v1/overview", id: "get-overview",
-		summary: "Stats, whether the fleet is well, and what runs did in the last hours",
+		summary: "What is due and waits, whether the fleet is well, and what runs did in the last hours",
 	}, overview)
+	register(a, operation{
+		scope: reads, method: get, path: "/v1/activity", id: "get-activity",
+		summary: "What runs did in the last hours, in parts, with what was changed then",
+	}, activity)
 	register(a, operation{
 		scope: admins, method: get, path: "/v1/audit", id: "list-actions",
 		summary: "What operators did, the newest first",
@@ -170,14 +174,25 @@ func stats(ctx context.Context, c *caller, in *Named) (*body[store.Stats], error
 	return answer(c.store.Operator.Stats(ctx, c.tenant, in.Tenants))
 }
 
-type overviewIn struct {
-	Named
+// Span is the time of a series.
+type Span struct {
 	Hours int `query:"hours" default:"24" minimum:"1" maximum:"168" doc:"How far the series reaches back."`
 	Parts int `query:"parts" default:"24" minimum:"1" maximum:"100" doc:"Parts of the series."`
 }
 
+func (in Span) within() time.Duration { return time.Duration(in.Hours) * time.Hour }
+
+func activity(ctx context.Context, c *caller, in *Span) (*body[store.Series], error) {
+	return answer(c.server.overviews.Series.Read(ctx, c.store, c.tenant, in.within(), in.Parts))
+}
+
+type overviewIn struct {
+	Named
+	Span
+}
+
 func overview(ctx context.Context, c *caller, in *overviewIn) (*body[reports.Overview], error) {
-	return answer(reports.NewOverview(ctx, c.store, c.server.o.Config, c.tenant, in.Tenants, time.Duration(in.Hours)*time.Hour, in.Parts))
+	return answer(c.server.overviews.Read(ctx, c.store, c.server.o.Config, c.tenant, in.Tenants, in.within(), in.Parts))
 }
 
 func listActions(ctx context.Context, c *caller, in *Newest) (*body[list[store.Action]], error) {

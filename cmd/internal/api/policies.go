@@ -68,8 +68,13 @@ type policyList struct {
 	Progress *store.PolicyProgress `json:"progress,omitempty" doc:"How far the sessions of all tenants follow the last change; not for a key of one tenant."`
 }
 
-func listPolicies(ctx context.Context, c *caller, _ *struct{}) (*body[policyList], error) {
-	rows, err := policies.List(ctx, c.store, c.tenant)
+type listPoliciesIn struct {
+	// A text: the framework gives the default to a false one.
+	Counts string `query:"counts" enum:"true,false" default:"true" doc:"Count their sessions, which reads all sessions."`
+}
+
+func listPolicies(ctx context.Context, c *caller, in *listPoliciesIn) (*body[policyList], error) {
+	rows, err := policies.List(ctx, c.store, c.tenant, in.Counts != "false")
 	if err != nil {
 		return nil, err
 	}

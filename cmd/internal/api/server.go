@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/worker"
@@ -51,6 +52,7 @@ type Server struct {
 	streams    chan struct{}      // one element for each that is open
 	compacting chan struct{}      // one element for each compaction without a session
 	feeds      feeds
+	overviews  reports.Overviews
 	operations http.Handler // of requests with a caller
 	pages      http.Handler // of the dashboard; may be nil
 }

@@ -26,7 +26,7 @@ const policiesSoon = 10 * time.Second
 
 func (c *policyListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	tenant := c.AllTenants.tenant(cfg)
-	rows, err := policies.List(ctx, st, tenant)
+	rows, err := policies.List(ctx, st, tenant, true)
 	if err != nil {
 		return err
 	}

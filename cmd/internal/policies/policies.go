@@ -99,20 +99,23 @@ func VersionBefore(ctx context.Context, st *store.Store, name string, now *store
 // Row is a policy in a list.
 type Row struct {
 	store.PolicyVersion
-	Sessions int64 `json:"sessions"`
-	Due      int64 `json:"due"`
+	// Sessions have it, and Due of them are due; nil if they are not counted.
+	Sessions *int64 `json:"sessions,omitempty"`
+	Due      *int64 `json:"due,omitempty"`
 }
 
 // List returns the policies in force that sessions of a tenant, or of any for an empty one, may have,
-// with their sessions; that of the configuration, too.
-func List(ctx context.Context, st *store.Store, tenant string) ([]Row, error) {
+// that of the configuration, too. Their sessions are counted if that is asked for, which reads all of them.
+func List(ctx context.Context, st *store.Store, tenant string, counted bool) ([]Row, error) {
 	list, err := st.Policies(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}
-	counts, err := st.Operator.PolicyCounts(ctx, tenant)
-	if err != nil {
-		return nil, err
+	var counts []store.PolicyCount
+	if counted {
+		if counts, err = st.Operator.PolicyCounts(ctx, tenant); err != nil {
+			return nil, err
+		}
 	}
 	if !slices.ContainsFunc(list, func(v store.PolicyVersion) bool { return v.Name == policy.DefaultName }) {
 		list = append(list, store.PolicyVersion{Name: policy.DefaultName, Match: map[string]string{}, InForce: true})
@@ -120,9 +123,12 @@ func List(ctx context.Context, st *store.Store, tenant string) ([]Row, error) {
 	rows := make([]Row, len(list))
 	for i, v := range list {
 		rows[i].PolicyVersion = v
+		if counted {
+			rows[i].Sessions, rows[i].Due = new(int64), new(int64)
+		}
 		for _, n := range counts {
 			if n.Name == v.Name {
-				rows[i].Sessions, rows[i].Due = n.Sessions, n.Due
+				*rows[i].Sessions, *rows[i].Due = n.Sessions, n.Due
 			}
 		}
 	}

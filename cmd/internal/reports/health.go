@@ -31,26 +31,39 @@ const outboxSlack = 5 * time.Second
 
 // Overview is the state of a fleet, or of what a tenant has of it, and what happened lately.
 type Overview struct {
-	store.Stats
-	Health Health       `json:"health"`
-	Series store.Series `json:"series"`
+	Due      store.TenantDue `json:"due"`
+	Fleet    store.Fleet     `json:"fleet"`
+	HeldBack []store.Held    `json:"held_back"`
+	LastHour store.Activity  `json:"last_hour"`
+	Health   Health          `json:"health"`
+	Series   store.Series    `json:"series"`
 }
 
-// NewOverview returns the overview of a tenant, or of all with an empty one. It names at most so many tenants; the series
-// has so many parts.
-func NewOverview(ctx context.Context, st *store.Store, cfg config.Config, tenant string, tenants int, within time.Duration, parts int,
+// Overviews reads overviews. Safe for concurrent use.
+type Overviews struct{ Series store.SeriesReader }
+
+// Read returns the overview of a tenant, or of all with an empty one. It names at most so many tenants; the series has so
+// many parts.
+func (r *Overviews) Read(ctx context.Context, st *store.Store, cfg config.Config, tenant string, tenants int, within time.Duration, parts int,
 ) (o Overview, err error) {
-	if o.Stats, err = st.Operator.Stats(ctx, tenant, tenants); err != nil {
+	if o.Fleet, err = st.Operator.Fleet(ctx, tenant, tenants); err != nil {
 		return o, err
 	}
-	if o.Series, err = st.Reader.Series(ctx, tenant, within, parts); err == nil {
-		o.Health = healthOf(o.Stats, o.Series, cfg)
+	o.Due = o.Fleet.Due()
+	if o.HeldBack, err = st.Operator.HeldBack(ctx, tenant); err != nil {
+		return o, err
+	}
+	if o.LastHour, err = st.Operator.Activity(ctx, tenant, time.Hour); err != nil {
+		return o, err
+	}
+	if o.Series, err = r.Series.Read(ctx, st, tenant, within, parts); err == nil {
+		o.Health = o.health(cfg)
 	}
 	return o, err
 }
 
-// healthOf returns the health that a state is.
-func healthOf(s store.Stats, series store.Series, cfg config.Config) (h Health) {
+// health returns the health that the state is.
+func (s *Overview) health(cfg config.Config) (h Health) {
 	h.Met = true
 	add := func(code string, met bool, text string, args ...any) {
 		h.Conditions, h.Met = append(h.Conditions, Condition{code, met, fmt.Sprintf(text, args...)}), h.Met && met
@@ -82,15 +95,15 @@ func healthOf(s store.Stats, series store.Series, cfg config.Config) (h Health) 
 	for _, r := range s.Fleet.Active {
 		queued, running, waits = queued+r.Queued, running+r.Running, max(waits, r.OldestQueuedSeconds)
 	}
-	l := cmp.Or(series.Leads, &store.Leader{})
-	add("queue", l.QueueAway == nil, "%s", within(l.QueueAway, series.To, "the scheduler cannot reach Redis",
+	l := cmp.Or(s.Series.Leads, &store.Leader{})
+	add("queue", l.QueueAway == nil, "%s", within(l.QueueAway, s.Series.To, "the scheduler cannot reach Redis",
 		fmt.Sprintf("%s queued, the oldest for %s; %s running.", term.Plural(queued, "run", "runs"),
 			term.Duration(time.Duration(waits*float64(time.Second))), term.Plural(running, "run", "runs"))))
-	add("workers", l.WorkersAway == nil, "%s", within(l.WorkersAway, series.To, "no worker serves the queues", "Workers serve the queues."))
-	if series.Leads == nil {
+	add("workers", l.WorkersAway == nil, "%s", within(l.WorkersAway, s.Series.To, "no worker serves the queues", "Workers serve the queues."))
+	if s.Series.Leads == nil {
 		add("leader", false, "No scheduler leads: nothing is queued. Start `compactor serve` or `compactor scheduler`.")
 	} else {
-		add("leader", true, "%s leads; it renewed its lease %s ago.", l.Name, term.Duration(series.To.Sub(l.RenewedAt).Round(time.Second)))
+		add("leader", true, "%s leads; it renewed its lease %s ago.", l.Name, term.Duration(s.Series.To.Sub(l.RenewedAt).Round(time.Second)))
 	}
 	var calls, failed, rejected int64
 	for _, m := range s.LastHour.Models {

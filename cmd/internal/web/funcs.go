@@ -58,7 +58,7 @@ func (s *site) funcs() template.FuncMap {
 			const to = `method="post" action="` + api.PagesPath + `do" hx-post="` + api.PagesPath + `do" hx-target="next .result"`
 			return template.HTMLAttr(to + ` hx-swap="innerHTML" hx-nonce="` + s.nonce + `"`) //nolint:gosec // of constants
 		},
-		"dict": dict, "list": func(v ...any) []any { return v }, "op": api.Path, "session": sessionURL, "run": func(id any) string { return api.PagesPath + "run?run=" + fmt.Sprint(id) },
+		"dict": dict, "number": number, "list": func(v ...any) []any { return v }, "op": api.Path, "session": sessionURL, "run": func(id any) string { return api.PagesPath + "run?run=" + fmt.Sprint(id) },
 		"link": link,
 		"text": term.Clean, "lines": term.CleanLines, "sh": shell,
 		"tok": func(v any) template.HTML { return quantity(number(v), "tok", "tokens") }, "num": func(v any) template.HTML { return quantity(number(v), "", "") },

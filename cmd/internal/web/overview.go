@@ -25,7 +25,7 @@ type overviewPage struct {
 	Queued, Running int64
 	// Saved and Micros are of the time shown.
 	Saved, Micros float64
-	// Slow are the percentiles of the trigger and outcome with most applied runs of a day, nil for none.
+	// Slow are the percentiles of the trigger and outcome with most applied runs of an hour, nil for none.
 	Slow     *store.OutcomeActivity
 	Outcomes chart
 	Tenants  []tenantRow
@@ -35,7 +35,7 @@ type overviewPage struct {
 type tenantRow struct {
 	Name string
 	Due  store.TenantDue
-	Use  store.TenantUse
+	Use  store.SeriesModels
 }
 
 // chart is bars of parts of a time, with marks.
@@ -131,9 +131,9 @@ func (p *overviewPage) sums() {
 	for _, m := range p.Series.Models {
 		p.Micros += float64(m.CostMicros)
 	}
-	for i, o := range p.LastDay.Outcomes {
+	for i, o := range p.LastHour.Outcomes {
 		if o.Status == "applied" && (p.Slow == nil || o.Runs > p.Slow.Runs) {
-			p.Slow = &p.LastDay.Outcomes[i]
+			p.Slow = &p.LastHour.Outcomes[i]
 		}
 	}
 	at := map[string]int{}
@@ -151,8 +151,10 @@ func (p *overviewPage) sums() {
 			row(d.Tenant).Due = d
 		}
 	}
-	for _, u := range p.Series.Tenants {
-		row(u.Tenant).Use = u
+	for _, u := range p.Series.Tenants() {
+		if u.Tenant != "" && len(p.Tenants) < 20 {
+			row(u.Tenant).Use = u
+		}
 	}
 }
 

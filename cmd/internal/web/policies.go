@@ -18,8 +18,11 @@ type policiesPage struct {
 
 func listPolicies(q *request) (any, error) {
 	p := &policiesPage{}
-	return p, q.get(p, "/v1/policies")
+	return p, q.get(p, "/v1/policies", "counts", q.counts())
 }
+
+// counts says whether the page counts sessions, which it does in a second request, as that reads all of them.
+func (q *request) counts() string { return strconv.FormatBool(q.param("counts") == "true") }
 
 // policyPage is a version of a policy, and the others.
 type policyPage struct {
@@ -49,7 +52,7 @@ func showPolicy(q *request) (any, error) {
 	}
 	version := q.param("version")
 	all := policiesPage{}
-	if err := q.get(&all, "/v1/policies"); err != nil {
+	if err := q.get(&all, "/v1/policies", "counts", q.counts()); err != nil {
 		return nil, err
 	}
 	for i, r := range all.Items {

@@ -73,16 +73,16 @@ func listDecisions(q *request) (any, error) {
 	if err := q.list(&out, status); err != nil {
 		return nil, err
 	}
-	var stats store.Stats
-	if err := q.get(&stats, "/v1/stats"); err != nil {
+	var day store.Series
+	if err := q.get(&day, "/v1/activity"); err != nil {
 		return nil, err
 	}
-	out.Outcomes = unsuccessful(stats.LastDay.Outcomes)
+	out.Outcomes = unsuccessful(day.Runs)
 	return out, nil
 }
 
 // unsuccessful sums the outcomes of runs that did not end as wanted, the most frequent first.
-func unsuccessful(all []store.OutcomeActivity) (out []outcome) {
+func unsuccessful(all []store.SeriesRuns) (out []outcome) {
 	for _, o := range all {
 		wanted := slices.Contains([]string{"applied", "repaired", "undone", "replaced", "erased"}, o.Outcome)
 		if o.Status == "failed" || o.Status == store.StatusApplied && wanted {

@@ -1,0 +1,41 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A reader that keeps the parts that are over finds the same as one that reads all.
+func TestASeriesIsTheSameWhenItsPartsAreKept(t *testing.T) {
+	s := fresh(t)
+	ctx := t.Context()
+	for _, k := range []Key{{"acme", "a"}, {"other", "b"}} {
+		add(t, s, k, talk(k.Session, 3)...)
+	}
+	end := func(ago string, outcome string) {
+		exec(t, s, `INSERT INTO compactor.runs (sid, trigger, status, outcome, worker, started_at, ended_at)
+			SELECT sid, 'event', 'skipped', $2, 'w' || $2, now() - $1::interval, now() - $1::interval FROM compactor.sessions`, ago, outcome)
+	}
+	var kept SeriesReader
+	for _, outcome := range []string{"cooldown", "unchanged", "busy"} {
+		for _, ago := range []string{"3 minutes", "0", "1 second"} {
+			if outcome != "cooldown" && ago == "3 minutes" {
+				continue // no run ends in the past
+			}
+			end(ago, outcome)
+		}
+		for _, tenant := range []string{"", "acme"} {
+			got := must(kept.Read(ctx, s, tenant, 10*time.Minute, 10))(t)
+			want := must(new(SeriesReader).Read(ctx, s, tenant, 10*time.Minute, 10))(t)
+			got.To, got.From = want.To, want.From
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("tenant %q, %s (-all +kept):\n%s", tenant, outcome, diff)
+			}
+		}
+	}
+	if len(kept.over) != 2 {
+		t.Errorf("%d series are kept, want 2", len(kept.over))
+	}
+}
