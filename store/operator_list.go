@@ -69,6 +69,11 @@ const (
 	scannedHeldSessions = 200
 )
 
+// waitReasons are those that sessions are held back for that need not be due.
+var waitReasons = []string{
+	StateQuarantined, StateServiceManaged, "waiting_after_undo", "mid_turn", "not_triggered", "open_tool_loop",
+}
+
 const querySessions = `
 	SELECT s.tenant, id, s.model, messages, live_messages, total_tokens, live_tokens,
 		CASE WHEN reported_prompt_tokens IS NULL
@@ -119,10 +124,12 @@ func (s Operator) Sessions(ctx context.Context, f SessionFilter) (rows []Session
 			" ORDER BY s.sid LIMIT " + strconv.Itoa(limit) + ")"
 	}
 	scanned, most := "", scannedSessions
-	if f.Held != "" { // those of two indexes
+	if f.Held != "" { // by the index of those that are due, or that of those that wait
 		most = scannedHeldSessions
-		scanned = from("s.due", most) + " UNION " + from("(s.state <> 'active' OR s.hold_seq > 0 OR s.loop_seq IS NOT NULL)", most) +
-			" ORDER BY sid LIMIT " + strconv.Itoa(most)
+		scanned = from("s.due", most)
+		if slices.Contains(waitReasons, f.Held) {
+			scanned = from("(s.state <> 'active' OR s.hold_seq > 0 OR s.loop_seq IS NOT NULL)", most)
+		}
 	} else if len(f.Labels) > 0 || f.Model != "" || f.Policy != "" || f.Text != "" {
 		scanned = from("true", most)
 	}
