@@ -4,10 +4,15 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"html"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +53,7 @@ type fleet struct {
 	url string
 }
 
-// newFleet starts a server in parallel to other tests, on sessions of three tenants that were compacted; change changes its configuration.
+// newFleet starts a server on a database of its own, in parallel to other tests; change changes its configuration.
 func newFleet(t *testing.T, change ...func(*config.Config)) *fleet {
 	t.Helper()
 	t.Parallel()
@@ -253,18 +258,10 @@ func (f *fleet) shoot(ctx context.Context, name, path string) {
 	}
 	for _, width := range []int64{390, 1440} {
 		for _, theme := range []string{"light", "dark"} {
-			f.do(
-				ctx,
-				name,
-				screen(width, 900, theme),
-				f.page(path),
-				chromedp.WaitReady("main"),
-				chromedp.WaitNotPresent("main .empty[role=status]"),
-			)
-			over := run(ctx, f,
-				name,
-				chromedp.Evaluate[int](fmt.Sprintf(`Math.max(0, document.documentElement.scrollWidth - %d)`, width)),
-			) // a phone's innerWidth grows with the page
+			f.do(ctx, name, screen(width, 900, theme), f.page(path), chromedp.WaitReady("main"),
+				chromedp.WaitNotPresent("main .empty[role=status]"))
+			wider := fmt.Sprintf(`Math.max(0, document.documentElement.scrollWidth - %d)`, width) // a phone's innerWidth grows with the page
+			over := run(ctx, f, name, chromedp.Evaluate[int](wider))
 			f.accessible(ctx, fmt.Sprintf("%s at %d, %s", name, width, theme))
 			picture := run(ctx, f, name, chromedp.FullScreenshot(100))
 			if over > 0 {
@@ -290,8 +287,9 @@ func (f *fleet) accessible(ctx context.Context, name string) {
 		f.Fatal(err)
 	}
 	found := run(ctx, f, "axe on "+name, chromedp.Evaluate[[]string](string(raw)+`;
-		axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice']}).then(r => r.violations.filter(v => v.impact == 'serious' || v.impact == 'critical')
-			.flatMap(v => v.nodes.slice(0, 3).map(n => v.id + ': ' + n.html.slice(0, 200) + ' ' + n.failureSummary.replace(/\s+/g, ' '))))`, chromedp.EvalAwaitPromise))
+		axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice']}).then(r => r.violations
+			.filter(v => v.impact == 'serious' || v.impact == 'critical').flatMap(v => v.nodes.slice(0, 3)
+			.map(n => v.id + ': ' + n.html.slice(0, 200) + ' ' + n.failureSummary.replace(/\s+/g, ' '))))`, chromedp.EvalAwaitPromise))
 	for _, v := range found {
 		f.Errorf("%s: %s", name, v)
 	}
@@ -299,12 +297,127 @@ func (f *fleet) accessible(ctx context.Context, name string) {
 
 // at returns the address of a page with a query of names and values in turn.
 func at(page string, query ...string) string {
-	v := url.Values{}
-	for i := 0; i+1 < len(query); i += 2 {
-		v.Set(query[i], query[i+1])
-	}
-	if len(v) == 0 {
+	if len(query) == 0 {
 		return "/ui/" + page
 	}
-	return "/ui/" + page + "?" + v.Encode()
+	return "/ui/" + page + "?" + pairs(query).Encode()
+}
+
+// pairs returns values that are given as names and values in turn.
+func pairs(of []string) url.Values {
+	v := url.Values{}
+	for i := 0; i+1 < len(of); i += 2 {
+		v.Add(of[i], of[i+1])
+	}
+	return v
+}
+
+// client is a browser without scripts, which follows no redirects.
+type client struct {
+	*fleet
+	http.Client
+}
+
+// client returns a client that has signed in with a new key of a scope, for a tenant or for all; without a scope it has not.
+func (f *fleet) client(scope string, tenant ...string) *client {
+	f.Helper()
+	jar, _ := cookiejar.New(nil) // it has no options that could be wrong
+	c := &client{f, http.Client{Jar: jar, Timeout: time.Minute}}
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if scope != "" {
+		of := strings.Join(tenant, "")
+		secret := f.key(store.NewKey{Name: "test-" + scope + of, Scope: scope, Tenant: of})
+		if resp, text := c.send(http.MethodPost, "/ui/sign-in", url.Values{"key": {secret}}); resp.StatusCode != http.StatusSeeOther {
+			f.Fatalf("sign in: %d %s", resp.StatusCode, text)
+		}
+	}
+	return c
+}
+
+// key makes a key and returns its secret.
+func (f *fleet) key(k store.NewKey) string {
+	f.Helper()
+	_, secret, err := f.st.Admin.CreateKey(f.Context(), k, "test")
+	if err != nil {
+		f.Fatal(err)
+	}
+	return secret
+}
+
+// send returns the answer to a request, and its text.
+func (c *client) send(method, path string, form url.Values) (*http.Response, string) {
+	c.Helper()
+	req, err := http.NewRequestWithContext(c.Context(), method, c.url+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		c.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := c.Do(req)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return resp, string(raw)
+}
+
+// get returns a page, of status 200, and fails the test unless it has texts, as want does.
+func (c *client) get(path string, texts ...string) string {
+	c.Helper()
+	resp, page := c.send(http.MethodGet, path, nil)
+	if resp.StatusCode != http.StatusOK {
+		c.Fatalf("%s: %d %s", path, resp.StatusCode, page)
+	}
+	return c.want(page, texts...)
+}
+
+// want fails the test unless a page has texts; those that begin with a ! it must not have.
+func (c *client) want(page string, texts ...string) string {
+	c.Helper()
+	for _, text := range texts {
+		if of, not := strings.CutPrefix(text, "!"); strings.Contains(page, of) == not {
+			c.Errorf("%q is in the page: %t, want %t\n%s", of, not, !not, page[max(0, strings.Index(page, "<main")):])
+		}
+	}
+	return page
+}
+
+var (
+	formPattern   = regexp.MustCompile(`(?s)<form[^>]*action="/ui/do".*?</form>`)
+	hiddenPattern = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)"`)
+	tokenPattern  = regexp.MustCompile(`name="_token" value="([^"]+)"`)
+)
+
+// submit sends the form of a page that has a text, with names and values in turn before its hidden fields, and returns the result.
+func (c *client) submit(page, has string, fields ...string) string {
+	c.Helper()
+	for _, form := range formPattern.FindAllString(page, -1) {
+		if strings.Contains(form, has) {
+			v := pairs(fields)
+			for _, m := range hiddenPattern.FindAllStringSubmatch(form, -1) {
+				v.Add(html.UnescapeString(m[1]), html.UnescapeString(m[2]))
+			}
+			_, result := c.send(http.MethodPost, "/ui/do", v)
+			return result
+		}
+	}
+	c.Fatalf("no form has %q: %s", has, page)
+	return ""
+}
+
+// post calls an operation without the form of a page, with names and values in turn, and returns the status and the result.
+func (c *client) post(operation string, fields ...string) (int, string) {
+	c.Helper()
+	resp, result := c.send(http.MethodPost, "/ui/do", pairs(append(fields, "_token", c.token(), "_method", "POST", "_path", operation)))
+	return resp.StatusCode, result
+}
+
+// token returns the token that forms of the client's pages have, "" if it has not signed in.
+func (c *client) token() string {
+	c.Helper()
+	_, page := c.send(http.MethodGet, "/ui/", nil)
+	return append(tokenPattern.FindStringSubmatch(page), "", "")[1]
 }

@@ -29,7 +29,8 @@ func text(selector string) string {
 	return fmt.Sprintf(`(document.querySelector(%q)?.innerText ?? '')`, selector)
 }
 
-// Figures change without a click, not below what is in use, and say how old they are when the server is away.
+// TestFiguresStayFresh checks that figures change without a click, not below what is in use, and say how old they are when the
+// server is away.
 func TestFiguresStayFresh(t *testing.T) {
 	f := newFleet(t, small)
 	f.fill(2, "acme")
@@ -44,19 +45,9 @@ func TestFiguresStayFresh(t *testing.T) {
 	f.do(ctx, "hold what has the focus", f.page("/ui/"), chromedp.WaitVisible("tbody a"), chromedp.Focus("tbody a"))
 	f.fill(12, "more")
 	f.do(ctx, "be told of changes", until(`!document.querySelector('.again').hidden`))
-	f.do(
-		ctx,
-		"ask for them",
-		chromedp.Click(".again"),
-		until(`document.querySelector('.again').hidden && document.body.innerText.includes('more')`),
-	)
+	f.do(ctx, "ask for them", chromedp.Click(".again"),
+		until(`document.querySelector('.again').hidden && document.body.innerText.includes('more')`))
 
-	f.do(
-		ctx,
-		"say how old they are",
-		chromedp.Evaluate[chromedp.Void](
-			`{ const now = Date.now; window.fetch = async () => new Response('', {status: 503}); Date.now = () => now() + 90000 }`,
-		),
-		until(`/^Figures are \d+ s old/.test(`+text(".live")+`)`),
-	)
+	const away = `{ const now = Date.now; window.fetch = async () => new Response('', {status: 503}); Date.now = () => now() + 90000 }`
+	f.do(ctx, "say how old they are", chromedp.Evaluate[chromedp.Void](away), until(`/^Figures are \d+ s old/.test(`+text(".live")+`)`))
 }

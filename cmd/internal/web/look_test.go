@@ -12,12 +12,13 @@ import (
 	"github.com/sessionstore/compactor/store/storetest"
 )
 
-// All pages at a phone's and a desktop's width, light and dark; SCREENSHOTS names the folder that keeps the pictures.
+// TestPagesLookRight shows all pages at a phone's and a desktop's width, light and dark; SCREENSHOTS names the folder of the pictures.
 func TestPagesLookRight(t *testing.T) {
 	f := newFleet(t, small)
 	f.fill(8, "airline-desk", "engineering", "research")
 	f.settled()
-	if err := f.st.Operator.PauseRuns(t.Context(), store.PauseScope{Tenant: "research"}, "moving to the new tool schema", "ada"); err != nil {
+	err := f.st.Operator.PauseRuns(t.Context(), store.PauseScope{Tenant: "research"}, "moving to the new tool schema", "ada")
+	if err != nil {
 		t.Fatal(err)
 	}
 	f.fill(12, "research") // four sessions more, which wait for the end of the pause
@@ -73,7 +74,8 @@ func (f *fleet) govern() {
 	f.Helper()
 	for _, file := range []string{
 		"name: support\nmatch: {tenant: airline-desk}\nstart: 0.6\ntarget: 0.3\nnote: first try\n",
-		"name: support\nmatch: {tenant: airline-desk}\nstart: 0.5\ntarget: 0.25\nguards: {max_per_day: 40}\npin_tools: [book_flight]\nnote: smaller, as bookings are long\n",
+		"name: support\nmatch: {tenant: airline-desk}\nstart: 0.5\ntarget: 0.25\nguards: {max_per_day: 40}\n" +
+			"pin_tools: [book_flight]\nnote: smaller, as bookings are long\n",
 	} {
 		answer, err := http.Post(f.url+"/v1/policies?dry_run=false", "application/yaml", strings.NewReader(file))
 		if err != nil || answer.StatusCode != http.StatusOK {
@@ -83,7 +85,10 @@ func (f *fleet) govern() {
 	}
 	for _, limit := range []store.SpendingLimit{
 		{MicrosPerDay: new(int64(20_000_000)), RunsPerSecond: new(5.0), ChangedBy: "cli:ada"},
-		{Tenant: "engineering", MicrosPerHour: new(int64(10_000)), TokensPerHour: new(int64(5_000_000)), ChangedBy: "cli:ada", Note: "until the budget is raised"},
+		{
+			Tenant: "engineering", MicrosPerHour: new(int64(10_000)), TokensPerHour: new(int64(5_000_000)),
+			ChangedBy: "cli:ada", Note: "until the budget is raised",
+		},
 	} {
 		if err := f.st.Operator.LimitSpending(f.Context(), limit); err != nil {
 			f.Fatal(err)

@@ -3,8 +3,6 @@ package web_test
 import (
 	"fmt"
 	"html"
-	"io"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -50,7 +48,8 @@ func (f *fleet) longSession() (undone store.RunID) {
 			}
 		}
 	}
-	text := "## Goal\n\n- Refund the hotel of Hana Castellanos. [m3 user, m5 assistant]\n- Keep the answer short.\n\n## Next\n\n- Ask for the receipt. [m9 tool]"
+	text := "## Goal\n\n- Refund the hotel of Hana Castellanos. [m3 user, m5 assistant]\n- Keep the answer short.\n\n" +
+		"## Next\n\n- Ask for the receipt. [m9 tool]"
 	_, err := f.st.Request(f.Context(), k, store.TriggerOperator, "ann", store.Options{
 		AllowGrowth: true, Summary: &store.WrittenSummary{Text: text, Author: "ann"},
 	})
@@ -58,115 +57,60 @@ func (f *fleet) longSession() (undone store.RunID) {
 		f.Fatal(err)
 	}
 	f.settled()
-	f.append(k.Tenant, k.Session, []chat.Message{
-		{
-			ID:      "hostile",
-			Role:    chat.RoleUser,
-			Content: chat.TextContent("<script>alert(1)</script> \x1b[31m red \u202egnp.exe ![x](http://evil.example/x.png)"),
-		},
-	})
+	hostile := chat.TextContent("<script>alert(1)</script> \x1b[31m red \u202egnp.exe ![x](http://evil.example/x.png)")
+	f.append(k.Tenant, k.Session, []chat.Message{{ID: "hostile", Role: chat.RoleUser, Content: hostile}})
 	return undone
 }
 
-// get returns a page as its HTML.
-func (f *fleet) get(path string) string {
-	f.Helper()
-	r, err := http.NewRequestWithContext(f.Context(), http.MethodGet, f.url+path, nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer resp.Body.Close() //nolint:errcheck // of a test
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		f.Fatalf("%s: %d %s %v", path, resp.StatusCode, raw, err)
-	}
-	return string(raw)
-}
-
-// Each page has a sentence for what is missing, and no text is taken for markup or shown where it is hidden.
+// TestSessionPageWithoutABrowser checks that each page has a sentence for what is missing, and that no text is taken for markup
+// or shown where it is hidden.
 func TestSessionPageWithoutABrowser(t *testing.T) {
 	f := newFleet(t, small)
 	undone := f.longSession()
-	has := func(path string, texts ...string) {
-		t.Helper()
-		got := f.get(path)
-		for _, text := range texts {
-			want := !strings.HasPrefix(text, "not: ")
-			if strings.Contains(got, strings.TrimPrefix(text, "not: ")) != want {
-				t.Errorf("%s: %s", path, text)
-			}
-		}
-	}
+	c := f.client("")
 	long := func(query ...string) string {
 		return at("session", append([]string{"tenant", "engineering", "id", "long"}, query...)...)
 	}
-	has(
-		long(),
-		"Moment 6 of 6",
-		"undid run",
-		"not: <script>alert",
-		"&lt;script&gt;alert(1)",
-		`\x1b[31m`,
-		`\u202egnp`,
-		"not: \u202e",
-		"not: <img",
-		`not: href="http://evil`,
-		"Tail starts here",
-		`data-session="long"`,
-		"Compact now…",
-		"data-step-back",
-		"not: data-step-next",
-	)
-	has(long("run", fmt.Sprint(undone)), "Moment 2 of 6", "data-step-next", "data-step-back", "not: Moment 6 of 6")
-	has(long("message", "3", "part", "inspector"), "Bring back…", "Out of the view since", `id="insp"`, "not: id=\"fig\"")
-	has(long("show", "said", "after", "60", "part", "rows"), `class="rows"`, "not: id=\"fig\"")
-	line := regexp.MustCompile(`href="([^"#]*)#insp"[^>]* data-rests="3 5"`).FindStringSubmatch(f.get(long()))
+	c.get(long(), "Moment 6 of 6", "undid run", "!<script>alert", "&lt;script&gt;alert(1)", `\x1b[31m`, `\u202egnp`, "!\u202e", "!<img",
+		`!href="http://evil`, "Tail starts here", `data-session="long"`, "Compact now…", "data-step-back", "!data-step-next")
+	c.get(long("run", fmt.Sprint(undone)), "Moment 2 of 6", "data-step-next", "data-step-back", "!Moment 6 of 6")
+	c.get(long("message", "3", "part", "inspector"), "Bring back…", "Out of the view since", `id="insp"`, `!id="fig"`)
+	c.get(long("show", "said", "after", "60", "part", "rows"), `class="rows"`, `!id="fig"`)
+	line := regexp.MustCompile(`href="([^"#]*)#insp"[^>]* data-rests="3 5"`).FindStringSubmatch(c.get(long()))
 	if line == nil {
 		t.Fatal("no line has its sources")
 	}
-	has(long(), `data-rests="3 5"`, `data-seq="3"`, "2 sources", "no source")
-	has("/ui/session"+html.UnescapeString(line[1]), "Line of the summary", "Rests on 2 messages", "Refund the hotel")
-	has(long("message", "5"), "Lives on in 1 line of")
-	has(long("q", "no such words"), "Nothing in this session has")
-	has(long("q", "evil.example"), "in the view")
+	c.get(long(), `data-rests="3 5"`, `data-seq="3"`, "2 sources", "no source")
+	c.get("/ui/session"+html.UnescapeString(line[1]), "Line of the summary", "Rests on 2 messages", "Refund the hotel")
+	c.get(long("message", "5"), "Lives on in 1 line of")
+	c.get(long("q", "no such words"), "Nothing in this session has")
+	c.get(long("q", "evil.example"), "in the view")
 
 	k := store.Key{Tenant: "engineering", Session: "small"}
 	f.append(k.Tenant, k.Session, []chat.Message{{ID: "s1", Role: chat.RoleUser, Content: chat.TextContent("my words")}})
-	has(
-		at("session", "tenant", k.Tenant, "id", k.Session),
-		"my words",
-		"none has changed the view",
-		"no run has changed the view",
-		"Moment 1 of 1",
-	)
+	small := at("session", "tenant", k.Tenant, "id", k.Session)
+	c.get(small, "my words", "none has changed the view", "no run has changed the view", "Moment 1 of 1")
 	if _, err := f.st.Admin.Erase(t.Context(), k, nil, "asked for", "ann", false); err != nil {
 		t.Fatal(err)
 	}
-	has(at("session", "tenant", k.Tenant, "id", k.Session), "not: my words", "erased")
+	c.get(small, "!my words", "erased")
 	if _, _, err := f.st.Append(t.Context(), store.Key{Tenant: "engineering", Session: "empty"}, "gpt-4o", nil); err == nil {
-		has(at("session", "tenant", k.Tenant, "id", "empty"), "Nothing was said")
+		c.get(at("session", "tenant", k.Tenant, "id", "empty"), "Nothing was said")
 	}
 }
 
 func TestSessionPageHidesTexts(t *testing.T) {
 	f := newFleet(t, small, func(c *config.Config) { c.API.HideTexts = true })
 	f.append("acme", "s", []chat.Message{{ID: "s1", Role: chat.RoleUser, Content: chat.TextContent("my words")}})
+	c := f.client("")
 	for _, query := range [][]string{{}, {"message", "1"}, {"q", "my"}, {"message", "1", "part", "inspector"}} {
 		page := at("session", append([]string{"tenant", "acme", "id", "s"}, query...)...)
-		if got := f.get(page); strings.Contains(got, "my words") || !strings.Contains(got, "Texts are hidden") {
-			t.Errorf("%v: %s", query, got)
-		}
-		if !strings.Contains(f.get(page+"&texts=1"), "my words") {
-			t.Errorf("%v shows no texts", query)
-		}
+		c.get(page, "!my words", "Texts are hidden")
+		c.get(page+"&texts=1", "my words")
 	}
 }
 
-// A message opens in the inspector without a new page, and is brought back and pinned from there.
+// TestSessionPageInspects opens a message in the inspector without a new page, from where it is brought back and pinned from there.
 func TestSessionPageInspects(t *testing.T) {
 	f := newFleet(t, small)
 	f.longSession()
@@ -177,13 +121,8 @@ func TestSessionPageInspects(t *testing.T) {
 	if got := text("inspect"); !strings.Contains(got, "Out of the view since run") {
 		t.Error(got)
 	}
-	f.do(
-		ctx,
-		"bring back",
-		chromedp.Click("#insp details.act summary"),
-		chromedp.Click("#insp details.act .b.p"),
-		chromedp.WaitVisible("#insp .note"),
-	)
+	f.do(ctx, "bring back", chromedp.Click("#insp details.act summary"), chromedp.Click("#insp details.act .b.p"),
+		chromedp.WaitVisible("#insp .note"))
 	if got := text("bring back"); !strings.Contains(got, "comes back with the next run, and is pinned") {
 		t.Error(got)
 	}
