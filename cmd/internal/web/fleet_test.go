@@ -243,7 +243,7 @@ func TestTheCardOfAPauseEndsIt(t *testing.T) {
 		"By ada: a new &lt;b&gt;tool&lt;/b&gt;",
 		"compactor resume --tenant acme",
 		"Please look at part 0 of the plan",
-		"All 1</a>",
+		"1 session</a>",
 	)
 	r.want(r.send(page, "End the pause"), "has ended.")
 	f.ran(1)

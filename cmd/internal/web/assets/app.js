@@ -100,6 +100,6 @@
   for (const [type, on] of [['mouseover', true], ['focusin', true], ['mouseout', false], ['focusout', false]]) document.addEventListener(type, e => mark(e, on));
 
   // On a phone the names of the pages scroll: the one that is shown is in sight.
-  const ready = () => { dress(document); const here = $('.nav [aria-current]'); if (here) here.closest('ul').scrollLeft = here.offsetLeft - 72; };
+  const ready = () => { dress(document); const here = $('.nav [aria-current]'); if (here) here.closest('ul').scrollLeft = here.offsetLeft - (innerWidth - here.offsetWidth) / 2; };
   if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', ready); else ready();
 })();
