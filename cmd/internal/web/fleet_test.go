@@ -121,7 +121,7 @@ func TestTheCardOfAPauseEndsIt(t *testing.T) {
 	}
 	f.long("acme", "one")
 	page := c.get(at("held-back"), "Paused by an operator", "By ada: a new &lt;b&gt;tool&lt;/b&gt;", "compactor resume --tenant acme",
-		"Please look at part 0 of the plan", "All 1</a>")
+		"Please look at part 0 of the plan", "1 session</a>")
 	c.want(c.submit(page, "End the pause"), "has ended.")
 	f.ran(1)
 	c.get(at("held-back"), "Nothing is held back")

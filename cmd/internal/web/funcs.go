@@ -60,6 +60,13 @@ func (s *site) funcs() template.FuncMap {
 		},
 		"dict": dict, "number": number, "list": func(v ...any) []any { return v }, "op": api.Path, "session": sessionURL, "run": func(id any) string { return api.PagesPath + "run?run=" + fmt.Sprint(id) },
 		"link": link,
+		"ends": func(by string) template.HTML { // an event, and a command as one
+			event, command, ok := strings.Cut(template.HTMLEscapeString(term.Clean(by)), "compactor ")
+			if ok {
+				event += "<code>compactor " + command + "</code>"
+			}
+			return template.HTML(event) //nolint:gosec // escaped
+		},
 		"text": term.Clean, "lines": term.CleanLines, "sh": shell,
 		"tok": func(v any) template.HTML { return quantity(number(v), "tok", "tokens") }, "num": func(v any) template.HTML { return quantity(number(v), "", "") },
 		"exact": func(v any) string { return term.Count(int64(number(v))) }, "money": money, "micros": func(v any) string { return money(number(v) / 1e6) },

@@ -99,5 +99,7 @@
   const mark = (e, on) => { const l = e.target.closest?.('[data-rests]'); if (l) l.dataset.rests.split(' ').forEach(n => $$(`[data-seq="${CSS.escape(n)}"]`).forEach(x => x.classList.toggle('on', on))); };
   for (const [type, on] of [['mouseover', true], ['focusin', true], ['mouseout', false], ['focusout', false]]) document.addEventListener(type, e => mark(e, on));
 
-  if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', () => dress(document)); else dress(document);
+  // On a phone the names of the pages scroll: the one that is shown is in sight.
+  const ready = () => { dress(document); const here = $('.nav [aria-current]'); if (here) here.closest('ul').scrollLeft = here.offsetLeft - (innerWidth - here.offsetWidth) / 2; };
+  if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', ready); else ready();
 })();
