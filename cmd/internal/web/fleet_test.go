@@ -15,13 +15,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// long appends a session that is due under the policy small, once a scheduler has saved that.
+// long appends a session that is due under the policy small.
 func (f *fleet) long(tenant, id string) {
 	f.Helper()
-	storetest.Await(f, "the policy of the configuration", func() bool {
-		_, err := f.st.Operator.DefaultPolicy(f.Context())
-		return err == nil
-	})
 	var all []chat.Message
 	for i := range 20 {
 		text := fmt.Sprintf("Please look at part %d of the plan. %s", i, strings.Repeat("words of a session ", 200))

@@ -109,6 +109,10 @@ func newFleet(t *testing.T, change ...func(*config.Config)) *fleet {
 			t.Error(err)
 		}
 	})
+	storetest.Await(t, "the policy of the configuration", func() bool { // or sessions would be due under another
+		_, err := f.st.Operator.DefaultPolicy(t.Context())
+		return err == nil
+	})
 	return f
 }
 
