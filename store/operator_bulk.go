@@ -77,7 +77,7 @@ func (s Operator) PreviewBulkCompact(ctx context.Context, tenant string, m RunMa
 }
 
 // FirstToUndo returns the first runs that a bulk undo would undo, the newest first.
-func (s Operator) FirstToUndo(ctx context.Context, tenant string, m RunMatch, limit int) ([]RunRow, error) {
+func (s Reader) FirstToUndo(ctx context.Context, tenant string, m RunMatch, limit int) ([]RunRow, error) {
 	const query = queryRuns + ` WHERE r.id = ANY(ARRAY(SELECT compactor.first_to_undo($1, $2, $3))) ORDER BY r.id DESC`
 	return queryRows(ctx, s.Store, "preview bulk undo", pgx.RowToStructByPos[RunRow], query, tenant, m, limit)
 }

@@ -41,7 +41,7 @@ const firstMessages, firstBytes, firstRunes = 8, 200_000, 160
 
 // SessionDetails returns the details of sessions by their cursors, without windows and targets; with
 // texts also their first requests. What holds back each is computed unless it is given for all.
-func (s Operator) SessionDetails(ctx context.Context, sids []int64, texts bool, held string) (map[int64]SessionDetail, error) {
+func (s Reader) SessionDetails(ctx context.Context, sids []int64, texts bool, held string) (map[int64]SessionDetail, error) {
 	const query = `
 		SELECT s.sid, CASE WHEN s.state = 'quarantined' THEN s.state ELSE coalesce(a.status, CASE WHEN h.reason IS NOT NULL THEN 'held' WHEN s.due THEN 'due' ELSE 'none' END) END,
 			coalesce(f.body, ''), s.tokens_since_run, s.next_check_at, coalesce(a.id, 0), coalesce(l.id, 0), coalesce(l.outcome, ''), coalesce(l.error_code, ''), l.ended_at,

@@ -73,7 +73,7 @@ type Holding struct {
 const maxHolding = 10_000
 
 // WouldHold returns what a pause of a scope would hold back now.
-func (s Operator) WouldHold(ctx context.Context, scope PauseScope) (h Holding, err error) {
+func (s Reader) WouldHold(ctx context.Context, scope PauseScope) (h Holding, err error) {
 	ofTenant := "$1 = ''"
 	if scope.Tenant != "" {
 		ofTenant = "s.tenant = $1" // by its index

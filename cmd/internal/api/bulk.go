@@ -125,7 +125,7 @@ func startBulk(ctx context.Context, c *caller, in *startBulkIn) (*body[startBulk
 			return nil, err
 		}
 		out.Undo = &p
-		rows, err := st.FirstToUndo(ctx, c.tenant, b.Filter, shownFirst)
+		rows, err := st.Reader.FirstToUndo(ctx, c.tenant, b.Filter, shownFirst)
 		for _, r := range rows {
 			out.First = append(out.First, reports.NewRun(r))
 		}

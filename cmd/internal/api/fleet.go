@@ -415,7 +415,7 @@ func createPause(ctx context.Context, c *caller, in *createPauseIn) (*body[creat
 	}
 	var out createPauseOut
 	if in.DryRun {
-		holds, err := c.server.o.Store.Operator.WouldHold(ctx, scope) // the tenant of a key is in the scope
+		holds, err := c.server.o.Store.Reader.WouldHold(ctx, scope) // the tenant of a key is in the scope
 		if err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// Detail is a version of a policy with what sets it apart.
+// Detail is a version of a policy with its differences to others.
 type Detail struct {
 	store.PolicyVersion
 	// Settings are those that differ from the defaults, which they are changed from.
@@ -26,7 +26,7 @@ type Detail struct {
 	File     string          `json:"file" doc:"A policy file that leads to the settings of the version."`
 }
 
-// Detail returns the version that the reference names with what sets it apart.
+// Detail returns the version that the reference names with its differences.
 func (r Ref) Detail(ctx context.Context, st *store.Store) (d Detail, err error) {
 	if d.PolicyVersion, err = r.Load(ctx, st); err != nil {
 		return d, err

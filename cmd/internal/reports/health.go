@@ -16,11 +16,11 @@ type Condition struct {
 	// Code names it: held_back, outbox, queue, workers, leader, models, quarantine or sweeps.
 	Code string `json:"code"`
 	Met  bool   `json:"met"`
-	// Text says how it is, and what is expected where that is not met.
+	// Text says how it is, and the expectation where that is not met.
 	Text string `json:"text"`
 }
 
-// Health is the state of a fleet, or of what a tenant has of it.
+// Health is the state of a fleet, or of a tenant's part of it.
 type Health struct {
 	Met        bool        `json:"met"`
 	Conditions []Condition `json:"conditions"`
@@ -29,7 +29,7 @@ type Health struct {
 // outboxSlack is how much longer than the debounce of its policy a session may wait for a run in good health.
 const outboxSlack = 5 * time.Second
 
-// Overview is the state of a fleet, or of what a tenant has of it, and what happened lately.
+// Overview is the state of a fleet, or of a tenant's part of it, now and lately.
 type Overview struct {
 	Due      store.TenantDue `json:"due"`
 	Fleet    store.Fleet     `json:"fleet"`

@@ -17,7 +17,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
-// Kept is what of the messages that left a view can still be read in it.
+// Kept is the part of the messages that left a view that can still be read in it.
 type Kept struct {
 	// Messages is how many of them were looked at, the newest, Of how many there are.
 	Messages int64 `json:"messages"`
@@ -30,7 +30,7 @@ type Kept struct {
 	Demands  KeptPart `json:"demands"`
 }
 
-// KeptPart counts what is kept of one kind.
+// KeptPart counts those of one kind that are kept.
 type KeptPart struct {
 	Kept int `json:"kept"`
 	Of   int `json:"of"`
@@ -52,7 +52,7 @@ const (
 	lostWidth  = 240
 )
 
-// LoadKept returns what a change of the view of a session kept of the messages that it took out; nil if their words are
+// LoadKept returns the part that a change of the view of a session kept of the messages that it took out; nil if their words are
 // archived.
 func LoadKept(ctx context.Context, st *store.Store, k store.Key, d store.RunDiff) (*Kept, error) {
 	gone, err := seqsOf(d.Out)
@@ -151,7 +151,7 @@ func newest(r chat.Ranges, n int) chat.Ranges {
 	return chat.RangesOf(seqs[len(seqs)-n:]...)
 }
 
-// textOf returns what was said in a message, and the arguments of its calls.
+// textOf returns the text of a message, and the arguments of its calls.
 func textOf(m *chat.Message) string {
 	var b strings.Builder
 	b.WriteString(m.Content.String())

@@ -38,7 +38,7 @@ type Preview struct {
 	Calls          ModelCalls              `json:"model_calls"`
 	// Cache is the effect of the change on the provider's prompt cache, if its prices are known.
 	Cache *tokens.Rewrite `json:"cache,omitempty"`
-	// Kept is what the change would keep of what it takes out; nil if it takes nothing out.
+	// Kept is the part that the change would keep of the messages that it takes out; nil if it takes nothing out.
 	Kept *Kept `json:"kept,omitempty"`
 	// Diff is the change of the view. The messages that it writes have ids of the preview alone.
 	Diff store.RunDiff `json:"-"`

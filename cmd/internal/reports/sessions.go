@@ -23,7 +23,7 @@ func Details(ctx context.Context, st *store.Store, c config.Config, items []Sess
 	for i, x := range items {
 		sids[i] = x.SID
 	}
-	details, err := st.Operator.SessionDetails(ctx, sids, texts, held)
+	details, err := st.Reader.SessionDetails(ctx, sids, texts, held)
 	if err != nil {
 		return err
 	}

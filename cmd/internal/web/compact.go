@@ -47,7 +47,7 @@ func showCompact(q *request) (any, error) {
 	return out, q.get(&out.Kinds, "/v1/strategies")
 }
 
-// planOn is the part of the page that shows what a run would do.
+// planOn is the part of the page with the effects of a run.
 type planOn struct {
 	*reports.Preview
 	Problem *api.Problem

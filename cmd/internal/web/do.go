@@ -14,7 +14,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/api"
 )
 
-// done is what the template of a result gets.
+// done is the data of the template of a result.
 type done struct {
 	// Answer is the JSON of the operation.
 	Answer map[string]any

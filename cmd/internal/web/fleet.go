@@ -140,7 +140,7 @@ func (q *request) names() string {
 	return "true"
 }
 
-// heldReason is a reason with what causes it, and some of its sessions.
+// heldReason is a reason with its causes, and some of its sessions.
 type heldReason struct {
 	Reason, Text string
 	Sessions     int64
@@ -158,7 +158,7 @@ func (heldReason) Command(h store.Held) string {
 	return "compactor " + command
 }
 
-// heldView is the page of what holds sessions back.
+// heldView is the page of the reasons that hold sessions back.
 type heldView struct {
 	Reasons []*heldReason
 	None    []string // that hold nobody
@@ -250,7 +250,7 @@ func (q *request) runNamed(name string) (string, error) {
 	return "", err
 }
 
-// redirect is what a page returns that is at another address.
+// redirect is the result of a page that is at another address.
 type redirect string
 
 // since returns the time so many hours ago as the API reads it.

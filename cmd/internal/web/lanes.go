@@ -157,7 +157,7 @@ func (l *timeline) end(seq chat.Seq) float64 {
 	return 100 * float64(l.said(seq)) / math.Max(1, float64(l.Total()))
 }
 
-// size returns the tokens of what was said among messages.
+// size returns the tokens of the messages of these that were said.
 func (l *timeline) size(of chat.Ranges) (n chat.Tokens) {
 	for _, r := range of {
 		n += l.said(r.Hi-1) - l.said(r.Lo-1)
@@ -165,7 +165,7 @@ func (l *timeline) size(of chat.Ranges) (n chat.Tokens) {
 	return n
 }
 
-// blocks returns the blocks of what was said. None crosses the edge of a state, unless the states alone are more than
+// blocks returns the blocks of all that was said. None crosses the edge of a state, unless the states alone are more than
 // mostBlocks: then that of the most tokens counts.
 func (l *timeline) blocks(state func(chat.Seq) int) []block {
 	out := l.merge(state, false)
@@ -264,10 +264,10 @@ func (s *svg) rect(x, w float64, rest, title string) {
 	}
 }
 
-// html returns what was written, which is of numbers and constants.
+// html returns the text, which is of numbers and constants.
 func (s *svg) html() template.HTML { return template.HTML(s.String()) } //nolint:gosec // see there
 
-// draw draws blocks in the colours of their kinds. In a lane of few, each says what it holds.
+// draw draws blocks in the colours of their kinds. In a lane of few, each tells its content.
 func draw(blocks []block, only func(*block) bool) template.HTML {
 	const titled, apart = 150, 3 * pixel
 	by := map[string]*svg{}
@@ -320,7 +320,7 @@ func isOut(b *block) bool { return b.state() == outOfView }
 type lanes struct {
 	Said, Hatch, Seen, Written, Marks template.HTML
 	Plumb                             []float64 // where runs were
-	Head                              float64   // the moment: what is beyond it was not yet said
+	Head                              float64   // the moment: all beyond it was not yet said
 	Tail                              float64   // where it starts; 0 where nothing is before it
 	Pins                              bool
 	Brackets                          []bracket
@@ -331,7 +331,7 @@ type lanes struct {
 	Total                             string
 }
 
-// bracket stands over what a summary stands for.
+// bracket stands over the messages that a summary stands for.
 type bracket struct {
 	X, W, End float64
 	Label     string
@@ -343,7 +343,7 @@ type level struct {
 	Class, Label string
 }
 
-// laneRow is what a run took out of the view, or brought back.
+// laneRow shows the messages that a run took out of the view, or brought back.
 type laneRow struct {
 	*moment
 	Out, Hatch, Back template.HTML
@@ -480,7 +480,7 @@ func (p *sessionPage) drawWritten(v *lanes) {
 	v.Written = s.html()
 }
 
-// drawMarks draws what is pinned and the start of the tail, and frames for the messages that a line of a summary rests on.
+// drawMarks draws the pins and the start of the tail, and frames for the messages that a line of a summary rests on.
 func (p *sessionPage) drawMarks(v *lanes) {
 	l := p.Log
 	var s svg
@@ -509,7 +509,7 @@ func (p *sessionPage) drawMarks(v *lanes) {
 	v.Marks = s.html()
 }
 
-// drawSize draws the size of the view: it grows by what is said, and each run makes it smaller.
+// drawSize draws the size of the view: it grows by each message, and each run makes it smaller.
 func (p *sessionPage) drawSize(v *lanes) {
 	l, x := p.Log, p.State.Explanation
 	top := max(x.Start, x.Target, p.State.LiveTokens)
@@ -525,7 +525,7 @@ func (p *sessionPage) drawSize(v *lanes) {
 		points = append(points, cents(10*at)+","+cents(100-100*float64(t)*scale))
 	}
 	first := chat.Tokens(0)
-	if len(p.moments) > 0 && l.More { // what was before is not known
+	if len(p.moments) > 0 && l.More { // earlier ones are not known
 		first = max(0, p.moments[0].TokensBefore-l.said(p.moments[0].Read))
 	}
 	point(0, first)

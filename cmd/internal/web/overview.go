@@ -116,7 +116,7 @@ func overview(q *request) (any, error) {
 	return &p, err
 }
 
-// sums computes what the page shows of more than one row.
+// sums computes the figures of more than one row.
 func (p *overviewPage) sums() {
 	for _, r := range p.Fleet.Active {
 		p.Queued, p.Running = p.Queued+r.Queued, p.Running+r.Running

@@ -130,7 +130,7 @@ type messageOn struct {
 	Text, Class string
 }
 
-// keptOn is what a change keeps of what it takes out.
+// keptOn is the part of the messages taken out that can still be read.
 type keptOn struct {
 	*reports.Kept
 	Hidden          bool
@@ -292,7 +292,7 @@ func (q *request) summary(r reports.Run, id string) (out summaryOn, err error) {
 	return out, err
 }
 
-// newMessage returns a message with what was said in it and the names of its calls.
+// newMessage returns a message with its text and the names of its calls.
 func newMessage(m store.MessageRow) messageOn {
 	out := messageOn{MessageRow: m, Class: string(m.Role)}
 	var said chat.Message

@@ -49,7 +49,7 @@ type sessionPage struct {
 	view      chat.Ranges
 	until     chat.Seq
 	tail      chat.Seq                 // the first message of the last range of the view; 0 if nothing is out before it
-	summaries map[chat.Seq]chat.Ranges // in the view, with what they stand for
+	summaries map[chat.Seq]chat.Ranges // in the view, with the messages that they stand for
 }
 
 // moment is a run that changed the view.
@@ -248,7 +248,7 @@ func (p *sessionPage) shown(r store.MessageRow, most int) message {
 	return m
 }
 
-// search sets the rows to what a search finds.
+// search sets the rows to those that a search finds.
 func (p *sessionPage) search(q *request) error {
 	var found struct {
 		Items []api.FoundMessage
@@ -452,7 +452,7 @@ func (p *sessionPage) Is() string {
 	return "not_due"
 }
 
-// Top returns what the end of the size bar stands for: the window or, without one, the largest value.
+// Top returns the value at the end of the size bar: the window or, without one, the largest value.
 func (p *sessionPage) Top() chat.Tokens {
 	x := p.State.Explanation
 	return max(1, x.Window, x.Start, x.Tokens)

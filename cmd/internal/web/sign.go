@@ -13,7 +13,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/api"
 )
 
-// signIn is what a browser that is signed in holds, encrypted, in its cookie.
+// signIn is the content of the cookie of a browser that is signed in, which is encrypted.
 type signIn struct {
 	// Key is the secret of the key; "" on a server without keys.
 	Key string `json:"k"`
@@ -50,7 +50,7 @@ func (s *site) admit(w http.ResponseWriter, r *http.Request) (*request, error) {
 	return q, err
 }
 
-// signedIn returns what the cookie of a request has, nothing if it is not from here or too old.
+// signedIn returns the content of the cookie of a request, nothing if it is not from here or too old.
 func (s *site) signedIn(r *http.Request) (in signIn) {
 	c, err := r.Cookie(cookieName)
 	if err != nil {

@@ -14,7 +14,7 @@ var sweepPages = []page{
 	{"bulk", "bulk", "bulk", "Bulk", bulks},
 }
 
-// scheduleRow is a schedule whose settings are read as what they are.
+// scheduleRow is a schedule with its settings.
 type scheduleRow struct {
 	scheduler.ScheduleRow
 	Settings map[string]any `json:"settings"`

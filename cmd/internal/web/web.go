@@ -72,7 +72,7 @@ func (q *request) target(operation string, query ...string) string {
 // param returns a parameter of the page's address.
 func (q *request) param(name string) string { return q.r.URL.Query().Get(name) }
 
-// view is what the template of a page gets.
+// view is the data of the template of a page.
 type view struct {
 	*request
 	Title string
@@ -129,7 +129,7 @@ type page struct {
 
 var pages = slices.Concat([]page{{"", "overview", "overview", "Overview", overview}}, sessionPages, runPages, fleetPages, adminPages)
 
-// Pages returns what makes the handler of all paths below api.PagesPath for a server. The handler is safe for concurrent use.
+// Pages returns the constructor of the handler of all paths below api.PagesPath for a server. The handler is safe for concurrent use.
 func Pages(o Options) func(*api.Server) http.Handler {
 	return func(server *api.Server) http.Handler { return newSite(server, o).routes() }
 }
@@ -238,7 +238,7 @@ func (s *site) write(q *request, status int, name string, v view) {
 	_, _ = q.w.Write(bytes.ReplaceAll(out, []byte(s.token), []byte(cmp.Or(q.sign.Token, "-")))) //nolint:gosec // the template escapes
 }
 
-// may sets what the key of a request may do.
+// may sets the rights of the key of a request.
 func (q *request) may() {
 	q.Op, q.Admin = q.May(store.ScopeOperate), q.May(store.ScopeAdmin)
 }
