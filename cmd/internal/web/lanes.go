@@ -322,7 +322,7 @@ type lanes struct {
 	Plumb                             []float64 // where runs were
 	Head                              float64   // the moment: all beyond it was not yet said
 	Tail                              float64   // where it starts; 0 where nothing is before it
-	Pins                              bool
+	Pins, Reasoning                   bool      // there are some
 	Brackets                          []bracket
 	Rows                              []laneRow
 	Older                             int    // rows that are folded
@@ -480,17 +480,22 @@ func (p *sessionPage) drawWritten(v *lanes) {
 	v.Written = s.html()
 }
 
-// drawMarks draws the pins and the start of the tail, and frames for the messages that a line of a summary rests on.
+// drawMarks draws the pins, the messages whose reasoning is out of the view, and the start of the tail, and frames for the messages that a line of a summary rests on.
 func (p *sessionPage) drawMarks(v *lanes) {
 	l := p.Log
 	var s svg
 	if p.tail > 0 {
 		v.Tail = l.end(p.tail - 1)
 	}
-	pinned := ranges(l.Pinned)
-	v.Pins = len(pinned) > 0
-	for _, r := range pinned[:min(len(pinned), mostBlocks)] {
-		s.rect(l.end(r.Lo-1), max(.2, l.end(min(r.Hi-1, l.LastSeq))-l.end(r.Lo-1)), ` class="pin" y="32"`, "pinned")
+	for _, of := range []struct {
+		seqs, class, title string
+		some               *bool
+	}{{l.Pinned, "pin", "pinned", &v.Pins}, {l.NoReasoning, "rsn", "its reasoning is out of the view", &v.Reasoning}} {
+		all := ranges(of.seqs)
+		*of.some = len(all) > 0
+		for _, r := range all[:min(len(all), mostBlocks)] {
+			s.rect(l.end(r.Lo-1), max(.2, l.end(min(r.Hi-1, l.LastSeq))-l.end(r.Lo-1)), ` class="`+of.class+`" y="32"`, of.title)
+		}
 	}
 	seen := map[chat.Seq]bool{}
 	for _, r := range p.Rows {
