@@ -152,7 +152,7 @@ func (r *SeriesReader) Read(ctx context.Context, s *Store, tenant string, within
 
 // where returns the elements for which keep is true, in a list of its own.
 func where[T any](all []T, keep func(T) bool) []T {
-	return slices.DeleteFunc(slices.Clone(all), func(x T) bool { return !keep(x) })
+	return slices.DeleteFunc(append([]T{}, all...), func(x T) bool { return !keep(x) })
 }
 
 // read reads what happened since a time, and the marks of the whole series.

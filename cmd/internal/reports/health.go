@@ -50,9 +50,11 @@ func (r *Overviews) Read(ctx context.Context, st *store.Store, cfg config.Config
 		return o, err
 	}
 	o.Due = o.Fleet.Due()
-	if o.HeldBack, err = st.Operator.HeldBack(ctx, tenant); err != nil {
+	held, err := st.Operator.HeldBack(ctx, tenant)
+	if err != nil {
 		return o, err
 	}
+	o.HeldBack = append([]store.Held{}, held...)
 	if o.LastHour, err = st.Operator.Activity(ctx, tenant, time.Hour); err != nil {
 		return o, err
 	}
