@@ -93,6 +93,9 @@ func (h Held) Meaning() string {
 	return h.Reason
 }
 
+// Due reports whether the sessions that the reason holds back are due, which those that wait for something need not be.
+func (h Held) Due() bool { return !slices.Contains(waitReasons, h.Reason) }
+
 // Text returns the reason in a line.
 func (h Held) Text() string { return cmp.Or(h.Detail, h.Meaning()) }
 

@@ -57,6 +57,9 @@ type SessionFilter struct {
 	SIDs []int64
 	// ChildrenOf is the parent of the sessions, by its name.
 	ChildrenOf string
+	// Furthest selects those that are due, furthest over their start first, on one page. A reason is then looked for in
+	// the first scannedHeldSessions of them.
+	Furthest bool
 	// After is the cursor of the previous page.
 	After int64
 	Limit int
@@ -119,15 +122,20 @@ func (s Operator) Sessions(ctx context.Context, f SessionFilter) (rows []Session
 	if f.ChildrenOf != "" {
 		indexed = append(indexed, "s.parent IN (SELECT p.sid FROM compactor.sessions p WHERE p.tenant = s.tenant AND p.id = "+arg(f.ChildrenOf)+")")
 	}
+	order := "s.sid"
+	if f.Furthest {
+		order = "s.live_tokens - s.due_tokens DESC, s.sid"
+		indexed = append(indexed, "s.due")
+	}
 	from := func(more string, limit int) string {
 		return "(SELECT s.sid FROM compactor.sessions s WHERE " + strings.Join(append(slices.Clone(indexed), more), " AND ") +
-			" ORDER BY s.sid LIMIT " + strconv.Itoa(limit) + ")"
+			" ORDER BY " + order + " LIMIT " + strconv.Itoa(limit) + ")"
 	}
 	scanned, most := "", scannedSessions
 	if f.Held != "" { // by the index of those that are due, or that of those that wait
 		most = scannedHeldSessions
 		scanned = from("s.due", most)
-		if slices.Contains(waitReasons, f.Held) {
+		if slices.Contains(waitReasons, f.Held) && !f.Furthest {
 			scanned = from("(s.state <> 'active' OR s.hold_seq > 0 OR s.loop_seq IS NOT NULL)", most)
 		}
 	} else if len(f.Labels) > 0 || f.Model != "" || f.Policy != "" || f.Text != "" {
@@ -164,14 +172,20 @@ func (s Operator) Sessions(ctx context.Context, f SessionFilter) (rows []Session
 			where = append(where, fmt.Sprintf(c.where, arg(c.value)))
 		}
 	}
-	query := querySessions + " WHERE " + strings.Join(where, " AND ") + " ORDER BY s.sid"
+	query := querySessions + " WHERE " + strings.Join(where, " AND ") + " ORDER BY " + order
 	if f.Held != "" { // in this order, so that no more are looked at than a page needs
-		query = "SELECT * FROM (" + query + " OFFSET 0) x WHERE EXISTS (SELECT FROM compactor.held_back(x.tenant, x.id) h WHERE h.reason = " + arg(f.Held) + ") ORDER BY sid"
+		query = "SELECT * FROM (" + query + " OFFSET 0) x WHERE EXISTS (SELECT FROM compactor.held_back(x.tenant, x.id) h WHERE h.reason = " + arg(f.Held) + ")"
+		if !f.Furthest {
+			query += " ORDER BY sid"
+		}
 	}
 	query += " LIMIT " + arg(f.Limit)
 	rows, err = queryRows(ctx, s.Store, "list sessions", pgx.RowToStructByPos[SessionRow], query, args...)
 	if len(rows) == f.Limit && f.Limit > 0 {
 		next = rows[f.Limit-1].SID
+	}
+	if f.Furthest {
+		next = 0
 	}
 	return rows, next, err
 }

@@ -109,6 +109,7 @@ type listSessionsIn struct {
 	Page
 	SessionsFilter
 	After  string `query:"after" doc:"next of the page before."`
+	Order  string `query:"order" enum:"created,over" default:"created" doc:"over: those that are due, furthest over their start first, on one page."`
 	Detail bool   `query:"detail" doc:"Also their state, last run, next check, window and target; of at most 100."`
 	Names  bool   `query:"names" doc:"With detail: also the first request of each."`
 }
@@ -127,7 +128,7 @@ func listSessions(ctx context.Context, c *caller, in *listSessionsIn) (*body[lis
 	if err != nil {
 		return nil, err
 	}
-	f.After, f.Limit = after, limit
+	f.After, f.Limit, f.Furthest = after, limit, in.Order == "over"
 	if in.Detail {
 		f.Limit = min(limit, maxDetailed)
 	}

@@ -325,9 +325,9 @@ func (x *Explainer) next(out Explanation) (string, *time.Time) {
 		case h.EndsBy == "":
 			return h.Text, nil
 		case h.Until != nil:
-			return at("when that is over, if it is due then", *h.Until)
+			return at("when what holds it back is over, if it is due then", *h.Until)
 		default:
-			return "when that has ended", nil
+			return "when what holds it back has ended", nil
 		}
 	}
 	switch {

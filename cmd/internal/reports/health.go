@@ -70,13 +70,15 @@ func (s *Overview) health(cfg config.Config) (h Health) {
 	add := func(code string, met bool, text string, args ...any) {
 		h.Conditions, h.Met = append(h.Conditions, Condition{code, met, fmt.Sprintf(text, args...)}), h.Met && met
 	}
-	var held, quarantined int64
+	var held, decided, quarantined int64
 	var first store.Held
 	for _, r := range s.HeldBack {
 		switch {
 		case r.Reason == store.StateQuarantined:
 			quarantined += r.Sessions
-		case !r.Decided:
+		case r.Decided:
+			decided += r.Sessions
+		default:
 			if held += r.Sessions; r.Sessions > first.Sessions {
 				first = r
 			}
@@ -86,7 +88,7 @@ func (s *Overview) health(cfg config.Config) (h Health) {
 		add("held_back", false, "%s over the start and held back by a fault. The largest reason, of %s: %s.",
 			areSessions(held), term.Plural(first.Sessions, "session", "sessions"), first.Text())
 	} else {
-		add("held_back", true, "No session is held back by a fault.")
+		add("held_back", true, "No session is held back by a fault; %s by pauses, limits and policies.", areSessions(decided))
 	}
 	most := max(cfg.Policy.MaxDelay, cfg.Policy.Debounce) + outboxSlack
 	oldest := time.Duration(s.Fleet.OldestOutboxSeconds * float64(time.Second))

@@ -11,6 +11,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
@@ -71,7 +72,7 @@ func LoadSummary(ctx context.Context, st *store.Store, k store.Key, id string) (
 
 // SummaryLine is a line of a summary with the messages that it names as those that it rests on.
 type SummaryLine struct {
-	Line    int // of Prose, from 0
+	Line    int // of Prose, from 0, and then of References
 	Heading bool
 	Text    string // without marks and links
 	Seqs    []chat.Seq
@@ -80,14 +81,15 @@ type SummaryLine struct {
 // linkTags matches the links at the end of a line.
 var linkTags = regexp.MustCompile(`(\s*\[m\d+[^\]]*\])+\s*$`)
 
-// Lines returns the lines of the prose, without the note before its first heading, if it has headings.
+// Lines returns the lines of the prose and of the references, without the note before its first heading, if it has headings.
 func (s *Summary) Lines() (lines []SummaryLine) {
 	links := map[int][]chat.Seq{}
 	for _, l := range s.Links {
 		links[l.Line] = l.Seqs
 	}
 	headings := false
-	for n, text := range strings.Split(s.Prose, "\n") {
+	references, _, _ := strings.Cut(s.References, frame.End)
+	for n, text := range strings.Split(s.Prose+"\n"+references, "\n") {
 		l := SummaryLine{Line: n, Seqs: links[n], Text: strings.TrimSpace(linkTags.ReplaceAllString(text, ""))}
 		if head := strings.TrimLeft(l.Text, "#"); head != l.Text {
 			if l.Heading, l.Text = true, strings.TrimSpace(head); !headings {

@@ -103,7 +103,7 @@ func operationOf(form url.Values) (body any, query url.Values, err error) {
 			at[names[len(names)-1]] = v
 		}
 	}
-	if len(object) == 0 {
+	if method := form.Get("_method"); len(object) == 0 && (method == http.MethodGet || method == http.MethodDelete) {
 		return nil, query, nil
 	}
 	return object, query, nil

@@ -125,7 +125,7 @@ func sessionList(q *request) (any, error) {
 			}
 		}
 	}
-	if err := q.get(&out, "/v1/sessions", query...); err != nil {
+	if err := q.get(&out, "/v1/sessions", append(query, "order", q.param("order"))...); err != nil {
 		return nil, err
 	}
 	out.Early = out.Next != "" && strconv.Itoa(len(out.Items)) != pageRows
@@ -187,11 +187,15 @@ func heldBack(q *request) (any, error) {
 	slices.SortStableFunc(out.Reasons, func(a, b *heldReason) int { return cmp.Compare(b.Sessions, a.Sessions) })
 	for _, h := range out.Reasons { // one call for each reason
 		var rows listed[item]
-		if err := q.get(&rows, "/v1/sessions", "held", h.Reason, "limit", "5", "detail", "true", "names", q.names()); err != nil {
+		order := "over"
+		if !h.Causes[0].Due() {
+			order = "created"
+		}
+		if err := q.get(&rows, "/v1/sessions", "held", h.Reason, "limit", "5", "detail", "true", "names", q.names(), "order", order); err != nil {
 			return nil, err
 		}
 		slices.SortStableFunc(rows.Items, func(a, b item) int { return cmp.Compare(b.Over(), a.Over()) })
-		h.Rows, h.More = rows.Items, rows.Next != ""
+		h.Rows, h.More = rows.Items, h.Sessions > int64(len(rows.Items))
 	}
 	return out, nil
 }

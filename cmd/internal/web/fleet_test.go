@@ -147,7 +147,7 @@ func TestWhatAModelWroteIsUndone(t *testing.T) {
 	c.want(c.submit(page, "Count those", "all:bool", "true"), "want at least one of since")
 	c.want(c.submit(page, "Count those", "all:bool", "true", "filter.writer", "another"), "nothing to undo")
 	preview := c.submit(page, "Count those", "all:bool", "true", "filter.writer", "scripted", "note", "it lost the order ids")
-	c.want(preview, "Undo 1 run</b> of 1 session", `href="/ui/run?run=1"`, "Undo 1 run</button>")
+	c.want(preview, "Undo 1 run</b>, writer <b>scripted</b>, of all tenants, 1 session", `href="/ui/run?run=1"`, "Undo 1 run</button>")
 	c.want(c.submit(preview, "Undo 1 run"), "Bulk undo 1</a> is done: 1 of 1 done")
 	c.get(at("bulk"), "it lost the order ids", "written by <b>scripted</b>")
 	c.get(at("bulk", "kind", "undo", "bulk", "1"), "Bulk undo 1", "Nothing so far.")

@@ -208,8 +208,8 @@ func money(v any) string {
 	switch {
 	case n == 0:
 		return "0"
-	case math.Abs(n) < 0.01:
-		return strconv.FormatFloat(n, 'g', 2, 64)
+	case math.Abs(n) < 1:
+		return strconv.FormatFloat(n, 'g', 3, 64)
 	}
 	return strconv.FormatFloat(n, 'f', 2, 64)
 }

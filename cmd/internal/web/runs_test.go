@@ -59,7 +59,7 @@ func TestARunIsShownUndoneAndShownAgain(t *testing.T) {
 	reader.get(at("decisions"), "nothing_to_compact", at("run", "run", skipped), "12k")
 	listed := at("runs", "status", "applied", "trigger", "event", "model", "scripted")
 	reader.get(listed, at("run", "run", applied), "!"+at("run", "run", skipped))
-	reader.get(at("runs", "model", "none"), "Nothing here")
+	reader.get(at("runs", "model", "none"), "No run matches")
 	if status, out := reader.post(path); status != http.StatusForbidden || !strings.Contains(out, "forbidden") {
 		t.Errorf("a reader undoes: %d %s", status, out)
 	}

@@ -38,7 +38,11 @@ func sweeps(q *request) (any, error) {
 }
 
 // sweepView is the page of a sweep.
-type sweepView struct{ store.SweepReport }
+type sweepView struct {
+	store.SweepReport
+	// Limits are those of runs per second that hold for it.
+	Limits []store.Spending
+}
 
 // Title returns the name of the page.
 func (v sweepView) Title() string { return "Sweep " + strconv.FormatInt(v.ID, 10) }
@@ -46,12 +50,26 @@ func (v sweepView) Title() string { return "Sweep " + strconv.FormatInt(v.ID, 10
 // Open reports whether it goes on, or may go on.
 func (v sweepView) Open() bool { return v.Status == "open" || v.Status == "paused" }
 
+// AtLeast returns the seconds that the runs that are left take by a limit.
+func (v sweepView) AtLeast(perSecond float64) float64 {
+	return float64(v.Remaining+v.Waiting) / perSecond
+}
+
 // InTime reports whether it is known to end in time.
 func (v sweepView) InTime() bool { return v.EndsInTime != nil && *v.EndsInTime }
 
 func oneSweep(q *request) (any, error) {
 	var out sweepView
-	err := q.get(&out.SweepReport, api.Path("sweeps", q.param("sweep")))
+	if err := q.get(&out.SweepReport, api.Path("sweeps", q.param("sweep"))); err != nil || !out.Open() {
+		return out, err
+	}
+	var limits listed[store.Spending]
+	err := q.get(&limits, "/v1/limits")
+	for _, l := range limits.Items {
+		if l.RunsPerSecond != nil && (l.Tenant == "" || l.Tenant == out.Tenant) {
+			out.Limits = append(out.Limits, l)
+		}
+	}
 	return out, err
 }
 

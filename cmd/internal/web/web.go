@@ -100,6 +100,9 @@ func (v view) Query(set ...string) string {
 // Param returns a parameter of the page's address.
 func (v view) Param(name string) string { return v.param(name) }
 
+// Filtered reports whether the address says more than which page it is.
+func (v view) Filtered() bool { return v.r.URL.RawQuery != "" }
+
 // Path returns the part of the address that says which page it is.
 func (v view) Path() string { return v.r.URL.Path }
 
