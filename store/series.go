@@ -100,8 +100,8 @@ type seriesOf struct {
 	part   time.Duration
 }
 
-// maxSeries bounds the series that are kept.
-const maxSeries = 100
+// maxSeries bounds the series that are kept, maxProcesses the processes that each knows, so that no mark says that they began anew.
+const maxSeries, maxProcesses = 100, 1000
 
 // Read returns the series of a tenant or, with an empty one, of all, in so many parts.
 func (r *SeriesReader) Read(ctx context.Context, s *Store, tenant string, within time.Duration, parts int) (Series, error) {
@@ -119,6 +119,8 @@ func (r *SeriesReader) Read(ctx context.Context, s *Store, tenant string, within
 	from := out.From
 	if kept.From.Compare(out.From) <= 0 && kept.To.After(from) {
 		from = kept.To
+	} else {
+		kept = Series{}
 	}
 	if err := out.read(ctx, s, tenant, from, part); err != nil {
 		return out, err
@@ -130,8 +132,7 @@ func (r *SeriesReader) Read(ctx context.Context, s *Store, tenant string, within
 	for _, m := range kept.Marks {
 		known[m.Name] = true
 	}
-	out.Marks = where(out.Marks, func(m Mark) bool { return m.What != "process" || !known[m.Name] })
-	out.Marks = append(out.Marks, where(kept.Marks, func(m Mark) bool { return m.At.Before(from) && !m.At.Before(out.From) })...)
+	out.Marks = append(where(out.Marks, func(m Mark) bool { return m.What != "process" || !known[m.Name] }), kept.Marks...)
 	slices.SortStableFunc(out.Marks, func(a, b Mark) int { return b.At.Compare(a.At) })
 
 	end := out.To.Add(-part / 2).Truncate(part) // of the parts that are over: transactions that end runs are short
@@ -140,6 +141,7 @@ func (r *SeriesReader) Read(ctx context.Context, s *Store, tenant string, within
 		keep.Runs = where(out.Runs, func(x SeriesRuns) bool { return x.At.Before(end) })
 		keep.Models = where(out.Models, func(x SeriesModels) bool { return x.At.Before(end) })
 		keep.Marks = where(out.Marks, func(m Mark) bool { return m.What == "process" && m.At.Before(end) })
+		keep.Marks = keep.Marks[:min(len(keep.Marks), maxProcesses)] // the newest
 		r.mu.Lock()
 		if r.over == nil || len(r.over) >= maxSeries {
 			r.over = map[seriesOf]Series{}
@@ -147,6 +149,9 @@ func (r *SeriesReader) Read(ctx context.Context, s *Store, tenant string, within
 		r.over[key] = keep
 		r.mu.Unlock()
 	}
+	out.Marks = where(out.Marks, func(m Mark) bool { // a process of the first part may have begun before
+		return !m.At.Before(out.From) && (m.What != "process" || !m.At.Before(out.From.Add(part)))
+	})
 	return out, nil
 }
 

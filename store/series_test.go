@@ -39,3 +39,22 @@ func TestASeriesIsTheSameWhenItsPartsAreKept(t *testing.T) {
 		t.Errorf("%d series are kept, want 2", len(kept.over))
 	}
 }
+
+// A process that goes on has no mark once the time in which it began is over.
+func TestAProcessBeginsOnce(t *testing.T) {
+	s := fresh(t)
+	add(t, s, Key{"acme", "a"}, talk("a", 3)...)
+	end := func() {
+		exec(t, s, `INSERT INTO compactor.runs (sid, trigger, status, outcome, worker, started_at, ended_at)
+			SELECT sid, 'event', 'skipped', 'cooldown', 'w', clock_timestamp(), clock_timestamp() FROM compactor.sessions`)
+	}
+	end()
+	var kept SeriesReader
+	for from := time.Now(); time.Since(from) < 7*time.Second; time.Sleep(200 * time.Millisecond) {
+		got := must(kept.Read(t.Context(), s, "", 4*time.Second, 4))(t)
+		if len(got.Marks) > 0 && got.Marks[0].At.Sub(from) > time.Second {
+			t.Fatalf("it began at %v, and again at %v", from, got.Marks[0].At)
+		}
+		end()
+	}
+}

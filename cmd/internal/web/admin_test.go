@@ -19,6 +19,7 @@ func TestPolicyIsAppliedAfterADryRun(t *testing.T) {
 	f.fill(3, "acme")
 	d := f.client(store.ScopeAdmin)
 	const file = "name: support\r\nmatch: {tenant: acme}\r\nstart: 0.5\r\ntarget: 0.2\r\n"
+	d.get(at("policies", "tenant", "a&b"), "sample=20&amp;tenant=a%26b")
 	page := d.get("/ui/policies", "from the configuration", "Show what changes", "!version 1")
 	look := d.submit(page, `name=":raw"`, ":raw", file, "_path", "/v1/policies?dry_run=true")
 	d.want(look, "not in force → a new version", "<b>3 sessions</b> default → support", "Put it in force, for 3 sessions")

@@ -79,7 +79,7 @@ func operationOf(form url.Values) (body any, query url.Values, err error) {
 		switch {
 		case value == "" || strings.HasPrefix(name, "_"):
 		case name == ":raw":
-			return []byte(form.Get(name)), query, nil
+			body = []byte(form.Get(name))
 		case strings.HasPrefix(name, "?"):
 			query[name[1:]] = form[name]
 		default:
@@ -103,10 +103,10 @@ func operationOf(form url.Values) (body any, query url.Values, err error) {
 			at[names[len(names)-1]] = v
 		}
 	}
-	if method := form.Get("_method"); len(object) == 0 && (method == http.MethodGet || method == http.MethodDelete) {
-		return nil, query, nil
+	if method := form.Get("_method"); body == nil && (len(object) > 0 || method != http.MethodGet && method != http.MethodDelete) {
+		body = object
 	}
-	return object, query, nil
+	return body, query, nil
 }
 
 func fieldOf(kind, value string) (any, error) {
@@ -116,9 +116,9 @@ func fieldOf(kind, value string) (any, error) {
 	case "bool":
 		return value == "true" || value == "on", nil
 	case "number", "micros":
-		n, err := strconv.ParseFloat(strings.ReplaceAll(value, ",", ""), 64)
-		if err != nil {
-			return nil, errors.New("want a number")
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+			return nil, errors.New("want a number, as 1234.5") // a comma may be that of thousands or of decimals
 		}
 		if kind == "micros" {
 			return math.Round(n * 1e6), nil

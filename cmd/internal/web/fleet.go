@@ -134,10 +134,10 @@ func sessionList(q *request) (any, error) {
 
 // names returns the parameter that asks for first requests, "" where texts are hidden.
 func (q *request) names() string {
-	if q.HideTexts && q.param("texts") == "" {
-		return ""
+	if q.texts() {
+		return "true"
 	}
-	return "true"
+	return ""
 }
 
 // heldReason is a reason with its causes, and some of its sessions.

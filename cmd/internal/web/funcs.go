@@ -55,7 +55,7 @@ func (s *site) funcs() template.FuncMap {
 		"nonce": func() string { return s.nonce }, "token": func() string { return s.token },
 		"asset": func(name string) string { return api.PagesPath + "assets/" + s.version + "/" + name },
 		"post": func() template.HTMLAttr {
-			const to = `method="post" action="` + api.PagesPath + `do" hx-post="` + api.PagesPath + `do" hx-target="next .result"`
+			const to = `method="post" action="` + api.PagesPath + `do" hx-post="` + api.PagesPath + `do" hx-target="next .result" hx-sync="drop"`
 			return template.HTMLAttr(to + ` hx-swap="innerHTML" hx-nonce="` + s.nonce + `"`) //nolint:gosec // of constants
 		},
 		"dict": dict, "number": number, "list": func(v ...any) []any { return v }, "op": api.Path, "session": sessionURL, "run": func(id any) string { return api.PagesPath + "run?run=" + fmt.Sprint(id) },

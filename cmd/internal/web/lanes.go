@@ -157,6 +157,20 @@ func (l *timeline) end(seq chat.Seq) float64 {
 	return 100 * float64(l.said(seq)) / math.Max(1, float64(l.Total()))
 }
 
+// tail returns the first of the last messages said that are all in a view, 0 if these are all or none.
+func (l *timeline) tail(view chat.Ranges, until chat.Seq) (tail chat.Seq) {
+	for i, q := range slices.Backward(l.Messages.Seqs) {
+		switch {
+		case q > until || l.written(i):
+		case !view.Has(q):
+			return tail
+		default:
+			tail = q
+		}
+	}
+	return 0
+}
+
 // size returns the tokens of the messages of these that were said.
 func (l *timeline) size(of chat.Ranges) (n chat.Tokens) {
 	for _, r := range of {
@@ -395,7 +409,7 @@ func (p *sessionPage) draw(all bool) *lanes {
 // drawRun draws the row of a run.
 func (p *sessionPage) drawRun(m *moment) laneRow {
 	r := laneRow{moment: m, Anchor: "start"}
-	of, back := m.out, m.Undoes != 0 || len(m.out) == 0
+	of, back := m.out, len(m.out) == 0 || m.Undoes != 0 && p.Log.size(m.back) >= p.Log.size(m.out) // an undo of an undo takes out
 	if back {
 		of = m.back
 	}

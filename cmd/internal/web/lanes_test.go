@@ -95,3 +95,28 @@ func TestAUserAloneKeepsTwoPixels(t *testing.T) {
 		t.Errorf("%+v", blocks)
 	}
 }
+
+func TestTheTailBeginsWithWhatWasSaid(t *testing.T) {
+	l := talk("suauaMua", func(int) chat.Tokens { return 10 })
+	for _, x := range []struct {
+		view        string
+		until, want chat.Seq
+	}{
+		{"{[1,9)}", 8, 0}, {"{[1,2),[4,9)}", 8, 4}, {"{[1,2),[4,6),[7,9)}", 8, 4}, // the summary was replaced
+		{"{[1,2),[6,7)}", 6, 0}, {"{[1,2),[6,9)}", 8, 7}, {"{[1,2),[4,9)}", 6, 4},
+	} {
+		if got := l.tail(ranges(x.view), x.until); got != x.want {
+			t.Errorf("%s until %d: %d, want %d", x.view, x.until, got, x.want)
+		}
+	}
+}
+
+func TestAnUndoOfAnUndoTakesOut(t *testing.T) {
+	p := &sessionPage{Log: talk("uauaM", func(int) chat.Tokens { return 10 })}
+	out, written := ranges("{[1,4)}"), ranges("{[5,6)}")
+	undo := p.drawRun(&moment{TimelineRun: store.TimelineRun{Undoes: 1}, out: written, back: out})
+	redo := p.drawRun(&moment{TimelineRun: store.TimelineRun{Undoes: 2}, out: out, back: written})
+	if undo.Text != "brought back 3 messages" || redo.Text != "3 messages, 30 out" {
+		t.Errorf("%q, %q", undo.Text, redo.Text)
+	}
+}

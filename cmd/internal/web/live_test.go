@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
 )
 
 // until waits until an expression of JavaScript is true in a page, or in the one that it leads to.
@@ -50,4 +52,17 @@ func TestFiguresStayFresh(t *testing.T) {
 
 	const away = `{ const now = Date.now; window.fetch = async () => new Response('', {status: 503}); Date.now = () => now() + 90000 }`
 	f.do(ctx, "say how old they are", chromedp.Evaluate[chromedp.Void](away), until(`/^Figures are \d+ s old/.test(`+text(".live")+`)`))
+}
+
+// TestTwoClicksAreOne checks that a double click does not start a second sweep.
+func TestTwoClicksAreOne(t *testing.T) {
+	f := newFleet(t, small, func(c *config.Config) { c.Policy.Debounce, c.Policy.MaxDelay = time.Hour, time.Hour })
+	f.long("acme", "one")
+	ctx := f.browser(1440, 900, "light")
+	f.do(ctx, "start", f.page(at("sweeps")), chromedp.Click(`#start button[name="all:bool"]`), chromedp.WaitVisible(".result form button"),
+		chromedp.Evaluate[chromedp.Void](`{ const b = document.querySelector('.result form button'); b.click(); setTimeout(() => b.click(), 150) }`),
+		until(text("#start + .result")+`.includes('has started')`), chromedp.Sleep(time.Second))
+	if rows, err := f.st.Operator.Sweeps(t.Context(), 0, 10); err != nil || len(rows) != 1 {
+		t.Errorf("%d sweeps, %v", len(rows), err)
+	}
 }

@@ -48,7 +48,7 @@ type sessionPage struct {
 	order     []int
 	view      chat.Ranges
 	until     chat.Seq
-	tail      chat.Seq                 // the first message of the last range of the view; 0 if nothing is out before it
+	tail      chat.Seq                 // behind which all that was said is in the view; 0 if nothing is out before it
 	summaries map[chat.Seq]chat.Ranges // in the view, with the messages that they stand for
 }
 
@@ -166,9 +166,7 @@ func (p *sessionPage) at(run string) error {
 			Detail: "Run " + run + " is not among the latest runs that changed the view of this session.",
 		}
 	}
-	if n := len(p.view); n > 0 && p.view[n-1].Lo > 1 {
-		p.tail = p.view[n-1].Lo
-	}
+	p.tail = p.Log.tail(p.view, p.until)
 	addresses := []string{}
 	for _, r := range p.Log.Runs {
 		p.moments = append(p.moments, moment{r, ranges(r.Out), ranges(r.Back), ranges(r.Wrote)})

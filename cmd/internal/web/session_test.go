@@ -72,7 +72,8 @@ func TestSessionPageWithoutABrowser(t *testing.T) {
 		return at("session", append([]string{"tenant", "engineering", "id", "long"}, query...)...)
 	}
 	c.get(long(), "Moment 6 of 6", "undid run", "!<script>alert", "&lt;script&gt;alert(1)", `\x1b[31m`, `\u202egnp`, "!\u202e", "!<img",
-		`!href="http://evil`, "Tail starts here", `data-session="long"`, "Compact now…", "data-step-back", "!data-step-next")
+		`!href="http://evil`, "Tail starts here", `data-session="long"`, "Compact now…", "data-step-back", "!data-step-next",
+		`href="/ui/policy?policy=default"`)
 	c.get(long("run", fmt.Sprint(undone)), "Moment 2 of 6", "data-step-next", "data-step-back", "!Moment 6 of 6")
 	c.get(long("message", "3", "part", "inspector"), "Bring back…", "Out of the view since", `id="insp"`, `!id="fig"`)
 	c.get(long("show", "said", "after", "60", "part", "rows"), `class="rows"`, `!id="fig"`)

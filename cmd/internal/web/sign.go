@@ -25,8 +25,10 @@ type signIn struct {
 
 const (
 	cookieName = "compactor"
-	// renewAfter is the age at which a cookie is made anew.
+	// renewAfter is the age at which a cookie is made anew, if it may be ten times as old.
 	renewAfter = time.Minute
+	// maxSignIn bounds the body of a sign-in, which anybody may send.
+	maxSignIn = 16 << 10
 )
 
 // admit returns the request of somebody who is signed in, or on a server without keys of anybody.
@@ -44,7 +46,7 @@ func (s *site) admit(w http.ResponseWriter, r *http.Request) (*request, error) {
 		q.sign.Token = rand.Text()
 	}
 	q.may()
-	if q.Now.Unix()-q.sign.At >= int64(renewAfter.Seconds()) {
+	if q.Now.Unix()-q.sign.At >= int64(min(renewAfter, s.SignOut/10).Seconds()) {
 		err = s.remember(q.w, r, q.sign)
 	}
 	return q, err
@@ -104,6 +106,7 @@ func (s *site) showSignIn(w http.ResponseWriter, r *http.Request) {
 
 // signIn answers the form of a sign-in.
 func (s *site) signIn(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxSignIn)
 	in := signIn{Key: strings.TrimSpace(r.PostFormValue("key")), Token: rand.Text()}
 	_, err := s.server.Caller(r, in.Key)
 	if err == nil {
@@ -140,6 +143,9 @@ func (s *site) signOut(w http.ResponseWriter, r *http.Request) {
 
 // sameToken reports whether a form has the token of the browser that it comes from.
 func (s *site) sameToken(r *http.Request, in signIn) bool {
+	if in.Token == "" {
+		return false
+	}
 	given := cmp.Or(r.PostFormValue("_token"), r.Header.Get("X-Token"))
-	return in.Token != "" && subtle.ConstantTimeCompare([]byte(given), []byte(in.Token)) == 1
+	return subtle.ConstantTimeCompare([]byte(given), []byte(in.Token)) == 1
 }

@@ -48,6 +48,23 @@ func TestSignIn(t *testing.T) {
 			}
 		}
 	})
+	t.Run("large", func(t *testing.T) {
+		form := url.Values{"before": {strings.Repeat("x", 100_000)}, "key": {f.key(store.NewKey{Name: "large", Scope: "read"})}}
+		if resp, _ := f.client("").send(http.MethodPost, "/ui/sign-in", form); resp.StatusCode != http.StatusUnauthorized {
+			t.Errorf("a form of 100 kB is read: %d", resp.StatusCode)
+		}
+	})
+	t.Run("no templates", func(t *testing.T) {
+		if resp, _ := f.client("").send(http.MethodGet, "/ui/assets/x/..%2ftemplates%2fparts.html", nil); resp.StatusCode != http.StatusNotFound {
+			t.Errorf("a template is sent: %d", resp.StatusCode)
+		}
+	})
+	t.Run("in use", func(t *testing.T) {
+		busy := f.client("operate")
+		for began := time.Now(); time.Since(began) < 4*time.Second; time.Sleep(300 * time.Millisecond) {
+			busy.get("/ui/")
+		}
+	})
 	t.Run("idle", func(t *testing.T) {
 		storetest.Await(t, "the end of the sign-in", func() bool {
 			select { // a request would renew it
@@ -57,6 +74,13 @@ func TestSignIn(t *testing.T) {
 			resp, _ := in.send(http.MethodGet, "/ui/", nil)
 			return resp.StatusCode == http.StatusSeeOther
 		})
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, f.url+"/ui/", nil)
+		req.Header.Set("HX-Request", "true")
+		resp, err := in.Do(req)
+		if err != nil || resp.Header.Get("HX-Refresh") != "true" {
+			t.Errorf("a page that is open does not go to the sign-in: %v, %v", resp, err)
+		}
+		_ = resp.Body.Close()
 	})
 }
 
@@ -76,6 +100,13 @@ func TestAChangeNeedsTheTokenAndTheScope(t *testing.T) {
 		{reader, "/v1/pauses", []string{"all:bool", "true"}, http.StatusForbidden, "forbidden", 0},
 		{op, "/v1/pauses", []string{"all:bool", "true", "note", "<b>x", "_said", "Paused <all>."}, http.StatusOK, "Paused &lt;all&gt;.", 1},
 		{op, "/v1/limits", []string{"usd_day:number", "many"}, http.StatusUnprocessableEntity, "want a number", 1},
+		{op, "/v1/limits", []string{"cost_micros_per_day:micros", "2,5"}, http.StatusUnprocessableEntity, "want a number", 1},
+		{op, "/v1/limits", []string{"runs_per_second:number", "NaN"}, http.StatusUnprocessableEntity, "want a number", 1},
+		{op, "/v1/pauses", []string{":raw", `{"model":"gpt"}`, "?dry_run", "true"}, http.StatusOK, "Done.", 1},
+		{
+			op, "/v1/compactions", []string{"all:bool", "true", "?dry_run", "false", "_result", "result-compacted-sessions"},
+			http.StatusOK, "No run was asked for.", 1,
+		},
 		{op, "/ui/", []string{"_method", "GET"}, http.StatusNotFound, "names no operation", 1},
 	} {
 		status, text := x.of.post(x.operation, x.fields...)

@@ -9,9 +9,9 @@ import (
 	"embed"
 	"errors"
 	"html/template"
+	"io/fs"
 	"net/http"
 	"net/url"
-	"path"
 	"slices"
 	"time"
 
@@ -169,12 +169,13 @@ func (s *site) routes() http.Handler {
 	mux.HandleFunc("GET "+api.PagesPath+"sign-in", s.showSignIn)
 	mux.HandleFunc("POST "+api.PagesPath+"sign-in", s.signIn)
 	mux.HandleFunc("POST "+api.PagesPath+"sign-out", s.signOut)
-	assets := http.FileServerFS(files)
+	root, _ := fs.Sub(files, "assets") // it is a valid name
+	assets := http.FileServerFS(root)
 	mux.HandleFunc("GET "+api.PagesPath+"assets/{version}/{file...}", func(w http.ResponseWriter, r *http.Request) {
 		if r.PathValue("version") == s.version {
 			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 		}
-		r.URL.Path = path.Join("/assets", r.PathValue("file"))
+		r.URL.Path = "/" + r.PathValue("file")
 		assets.ServeHTTP(w, r)
 	})
 	mux.HandleFunc("/", s.with(func(q *request) {
@@ -189,7 +190,10 @@ func (s *site) with(handle func(*request)) http.HandlerFunc {
 		q, err := s.admit(w, r)
 		if err != nil {
 			p, _ := errors.AsType[*api.Problem](err)
-			if p != nil && p.Status == http.StatusUnauthorized && r.Method == http.MethodGet && r.Header.Get("HX-Request") == "" {
+			if p != nil && p.Status == http.StatusUnauthorized && r.Method == http.MethodGet {
+				if r.Header.Get("HX-Request") != "" { // the whole page goes there
+					w.Header().Set("HX-Refresh", "true")
+				}
 				http.Redirect(w, r, api.PagesPath+"sign-in?"+url.Values{"next": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
 				return
 			}

@@ -72,6 +72,12 @@
     else if (t.dataset.all !== undefined) $$('input[name="' + t.dataset.all + '"]').forEach(i => { i.checked = t.checked; i.dispatchEvent(new Event('change', {bubbles: true})); });
   });
 
+  // Two clicks send a form once.
+  document.addEventListener('submit', e => {
+    if (Date.now() - (e.target.dataset.sent || 0) < 1000) { e.preventDefault(); e.stopImmediatePropagation(); }
+    else e.target.dataset.sent = Date.now();
+  }, true);
+
   // A text that may be changed: only then it is sent, and the button says so.
   document.addEventListener('input', e => {
     const t = e.target, b = t.dataset?.own && $('[data-own-button]', t.form);
