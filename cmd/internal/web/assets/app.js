@@ -74,8 +74,9 @@
 
   // Two clicks send a form once.
   document.addEventListener('submit', e => {
-    if (Date.now() - (e.target.dataset.sent || 0) < 1000) { e.preventDefault(); e.stopImmediatePropagation(); }
-    else e.target.dataset.sent = Date.now();
+    const by = e.submitter || e.target;
+    if (Date.now() - (by.dataset.sent || 0) < 1000) { e.preventDefault(); e.stopImmediatePropagation(); }
+    else by.dataset.sent = Date.now();
   }, true);
 
   // A text that may be changed: only then it is sent, and the button says so.
