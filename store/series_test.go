@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/store/storetest"
 )
 
 // A reader that keeps the parts that are over finds the same as one that reads all.
@@ -50,11 +52,13 @@ func TestAProcessBeginsOnce(t *testing.T) {
 	}
 	end()
 	var kept SeriesReader
-	for from := time.Now(); time.Since(from) < 7*time.Second; time.Sleep(200 * time.Millisecond) {
+	from := time.Now()
+	storetest.Await(t, "the time of the series has passed", func() bool {
 		got := must(kept.Read(t.Context(), s, "", 4*time.Second, 4))(t)
 		if len(got.Marks) > 0 && got.Marks[0].At.Sub(from) > time.Second {
 			t.Fatalf("it began at %v, and again at %v", from, got.Marks[0].At)
 		}
 		end()
-	}
+		return time.Since(from) > 7*time.Second
+	})
 }

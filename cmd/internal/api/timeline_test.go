@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -73,6 +75,15 @@ func TestTimelineHasTheViewOfEachMoment(t *testing.T) {
 	}
 	if _, _, ok := got.At(undo + 1); ok {
 		t.Error("the moment of a run that is not of the session")
+	}
+	s.say(t, "acme", "long", strings.Repeat("You must wait. ", 5000), "yes")
+	if _, err := s.st.Exclude(t.Context(), store.Key{Tenant: "acme", Session: "long"}, []string{"m1"}, "test"); err != nil {
+		t.Fatal(err)
+	}
+	run := into[store.Timeline](t, s.do(t, read, http.MethodGet, at("long", "/timeline"), nil).want(t, 200)).Runs[0].ID
+	kept := into[reports.Kept](t, s.do(t, read, http.MethodGet, fmt.Sprintf("/v1/runs/%d/kept", run), nil).want(t, 200))
+	if kept.Demands.Of != 2000 || kept.Requests.Of != 1 { // each is compared with all that was written
+		t.Errorf("%d demands of %d requests are looked at", kept.Demands.Of, kept.Requests.Of)
 	}
 	s.do(t, read, http.MethodGet, at("none", "/timeline"), nil).want(t, 404)
 	s.do(t, s.key(t, "read", "other"), http.MethodGet, at("chat", "/timeline"), nil).want(t, 404)

@@ -13,7 +13,7 @@ import (
 
 // Condition is one of the conditions under which a fleet is well.
 type Condition struct {
-	// Code names it: held_back, outbox, queue, workers, leader, models, quarantine or sweeps.
+	// Code names it: held_back, outbox, queue, workers, leader, models or quarantine.
 	Code string `json:"code"`
 	Met  bool   `json:"met"`
 	// Text says how it is, and the expectation where that is not met.

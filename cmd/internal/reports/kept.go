@@ -44,12 +44,15 @@ type LostText struct {
 	Text string   `json:"text"`
 }
 
-// Of each change so many messages that left and that stayed are looked at, and so many lost texts are named.
+// Of each change so many messages that left and that stayed are looked at, so many lines that it wrote are compared with so
+// many demands, and so many lost texts are named.
 const (
-	mostGone   = 500
-	mostStayed = 2000
-	mostLost   = 30
-	lostWidth  = 240
+	mostGone    = 500
+	mostStayed  = 2000
+	mostLines   = 2000
+	mostDemands = 2000
+	mostLost    = 30
+	lostWidth   = 240
 )
 
 // LoadKept returns the part that a change of the view of a session kept of the messages that it took out; nil if their words are
@@ -89,7 +92,9 @@ func LoadKept(ctx context.Context, st *store.Store, k store.Key, d store.RunDiff
 			for w := range summary.Identifiers(line) {
 				seen[w] = true
 			}
-			lines = append(lines, wordsOf(line))
+			if len(lines) < mostLines {
+				lines = append(lines, wordsOf(line))
+			}
 		}
 	}
 	known := map[string]bool{}
@@ -107,7 +112,9 @@ func LoadKept(ctx context.Context, st *store.Store, k store.Key, d store.RunDiff
 		said := m.Content.String()
 		out.Requests.add(m.Seq, said, nearly(lines, said))
 		for _, s := range extract.Demands(said) {
-			out.Demands.add(m.Seq, s, nearly(lines, s))
+			if out.Demands.Of < mostDemands {
+				out.Demands.add(m.Seq, s, nearly(lines, s))
+			}
 		}
 	}
 	return out, nil

@@ -72,11 +72,10 @@
     else if (t.dataset.all !== undefined) $$('input[name="' + t.dataset.all + '"]').forEach(i => { i.checked = t.checked; i.dispatchEvent(new Event('change', {bubbles: true})); });
   });
 
-  // Two clicks send a form once.
+  // Two clicks of a button send its form once.
   document.addEventListener('submit', e => {
-    const by = e.submitter || e.target;
-    if (Date.now() - (by.dataset.sent || 0) < 1000) { e.preventDefault(); e.stopImmediatePropagation(); }
-    else by.dataset.sent = Date.now();
+    const by = (e.submitter || e.target).dataset;
+    if (Date.now() - (by.sent || 0) < 1000) { e.preventDefault(); e.stopImmediatePropagation(); } else by.sent = Date.now();
   }, true);
 
   // A text that may be changed: only then it is sent, and the button says so.
