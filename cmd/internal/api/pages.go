@@ -95,7 +95,14 @@ func (c *Caller) serve(w http.ResponseWriter, r *http.Request) {
 
 // Cipher returns the cipher of what the dashboard leaves with browsers. It is the same in all processes of the installation.
 func (s *Server) Cipher(ctx context.Context) (cipher.AEAD, error) {
-	return s.o.Store.Worker.ItemCipher(ctx, "\x00dashboard") // the name of no tenant
+	if c := s.cipher.Load(); c != nil {
+		return *c, nil
+	}
+	c, err := s.o.Store.Worker.ItemCipher(ctx, "\x00dashboard") // the name of no tenant
+	if err == nil {
+		s.cipher.Store(&c)
+	}
+	return c, err
 }
 
 // Path returns the path of an operation: segments are escaped, also dots that would be taken for another path.

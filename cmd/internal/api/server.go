@@ -3,6 +3,7 @@ package api
 import (
 	"compress/gzip"
 	"context"
+	"crypto/cipher"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
@@ -53,6 +55,7 @@ type Server struct {
 	compacting chan struct{}      // one element for each compaction without a session
 	feeds      feeds
 	overviews  reports.Overviews
+	cipher     atomic.Pointer[cipher.AEAD]
 	operations http.Handler // of requests with a caller
 	pages      http.Handler // of the dashboard; may be nil
 }

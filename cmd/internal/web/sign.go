@@ -46,7 +46,9 @@ func (s *site) admit(w http.ResponseWriter, r *http.Request) (*request, error) {
 		q.sign.Token = rand.Text()
 	}
 	q.may()
-	if q.Now.Unix()-q.sign.At >= int64(min(renewAfter, s.SignOut/10).Seconds()) {
+	// Pages that ask for fresh figures by themselves do not keep anybody signed in.
+	polled := r.URL.Path == api.PagesPath+"live" || strings.HasPrefix(r.Header.Get("HX-Target"), "main")
+	if !polled && q.Now.Unix()-q.sign.At >= int64(min(renewAfter, s.SignOut/10).Seconds()) {
 		err = s.remember(q.w, r, q.sign)
 	}
 	return q, err

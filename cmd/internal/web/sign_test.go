@@ -66,6 +66,20 @@ func TestSignIn(t *testing.T) {
 			return time.Since(began) > 4*time.Second
 		})
 	})
+	t.Run("polled", func(t *testing.T) {
+		open := f.client("append")
+		storetest.Await(t, "the end of a page that only asks for fresh figures", func() bool {
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, f.url+"/ui/", nil)
+			req.Header.Set("HX-Request", "true")
+			req.Header.Set("HX-Target", "main#main")
+			resp, err := open.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			return resp.StatusCode == http.StatusUnauthorized
+		})
+	})
 	t.Run("idle", func(t *testing.T) {
 		storetest.Await(t, "the end of the sign-in", func() bool {
 			select { // a request would renew it
