@@ -191,8 +191,10 @@ func (s *site) with(handle func(*request)) http.HandlerFunc {
 		if err != nil {
 			p, _ := errors.AsType[*api.Problem](err)
 			if p != nil && p.Status == http.StatusUnauthorized && r.Method == http.MethodGet {
-				if r.Header.Get("HX-Request") != "" { // the whole page goes there
+				if r.Header.Get("HX-Request") != "" { // the whole page is loaded again, and goes there
 					w.Header().Set("HX-Refresh", "true")
+					w.WriteHeader(http.StatusUnauthorized)
+					return
 				}
 				http.Redirect(w, r, api.PagesPath+"sign-in?"+url.Values{"next": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
 				return
