@@ -32,15 +32,9 @@ func (p *part[T]) load(q *request, operation string, query ...string) error {
 	return err
 }
 
-// rows is a list of an operation.
-type rows[T any] struct {
-	Items []T
-	Next  string
-}
-
 type adminPage struct {
-	Keys    part[rows[store.APIKey]]
-	Audit   part[rows[store.Action]]
+	Keys    part[listed[store.APIKey]]
+	Audit   part[listed[store.Action]]
 	Place   part[api.Installation]
 	Expires []choice
 }

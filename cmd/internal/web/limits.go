@@ -10,7 +10,7 @@ import (
 )
 
 type limitsPage struct {
-	Pauses rows[store.Pause]
+	Pauses listed[store.Pause]
 	Limits []limited
 }
 
@@ -29,7 +29,7 @@ type limitUse struct {
 
 func showLimits(q *request) (any, error) {
 	p := &limitsPage{}
-	var spending rows[store.Spending]
+	var spending listed[store.Spending]
 	if err := errors.Join(q.get(&p.Pauses, "/v1/pauses"), q.get(&spending, "/v1/limits")); err != nil {
 		return nil, err
 	}

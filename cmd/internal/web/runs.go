@@ -25,15 +25,9 @@ var runPages = []page{
 	{"compact/plan", "part-plan", "", "", planCompact},
 }
 
-// pageOf is a page of a list of the API.
-type pageOf[T any] struct {
-	Items []T    `json:"items"`
-	Next  string `json:"next"`
-}
-
 // runsOn are the runs of a page, and of Decisions the counts of the last day.
 type runsOn struct {
-	pageOf[reports.Run]
+	listed[reports.Run]
 	Statuses, Triggers []string
 	Outcomes           []outcome
 }
@@ -52,7 +46,7 @@ func (q *request) list(out *runsOn, status string) error {
 	for _, name := range []string{"session", "outcome", "trigger", "model", "sweep", "after"} {
 		query = append(query, name, q.param(name))
 	}
-	return q.get(&out.pageOf, "/v1/runs", query...)
+	return q.get(&out.listed, "/v1/runs", query...)
 }
 
 func listRuns(q *request) (any, error) {
@@ -258,7 +252,7 @@ func showRun(q *request) (any, error) {
 
 // undoneBy finds the undo among the latest of the session.
 func (r *runOn) undoneBy(q *request) error {
-	var undos pageOf[reports.Run]
+	var undos listed[reports.Run]
 	if err := q.get(&undos, "/v1/runs", "session", r.Session, "outcome", "undone", "limit", "20"); err != nil {
 		return err
 	}
@@ -283,7 +277,7 @@ func (q *request) summary(r reports.Run, id string) (out summaryOn, err error) {
 	for _, l := range summary.Links(text) {
 		out.Lines[l.Line].Rests = strings.Trim(fmt.Sprint(l.Seqs), "[]")
 	}
-	var sources pageOf[store.MessageRow]
+	var sources listed[store.MessageRow]
 	err = q.get(&sources, path+"/sources", "session", r.Session, "limit", strconv.Itoa(mostSources))
 	for _, m := range sources.Items {
 		out.Sources = append(out.Sources, newMessage(m))
