@@ -179,6 +179,9 @@ func escape(id string) string { return strings.ReplaceAll(url.PathEscape(id), ".
 
 // Ids are any text, in paths and bodies.
 func TestIDsAreAnyText(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, with nothing to race")
+	}
 	s := newServer(t)
 	key := s.key(t, "append", "ours")
 	for i, id := range hostile {

@@ -82,6 +82,9 @@ func TestBodiesAreBounded(t *testing.T) {
 }
 
 func TestDeeplyNestedJSONIsRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, with nothing to race")
+	}
 	s := newServer(t)
 	key := s.key(t, "admin", "ours")
 	const deep, more, most = 100_000, 20_000, 9990 // of 10,000 that encoding/json reads
@@ -186,6 +189,9 @@ var few = []string{
 
 // An operation takes each id for an id: a hostile one is answered as a plain one, be there something of that id or not.
 func TestIDsAreAnyTextInEveryPath(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, with nothing to race")
+	}
 	s := newServer(t)
 	key := s.key(t, "admin", "ours")
 	for i, id := range few {
