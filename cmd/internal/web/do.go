@@ -29,17 +29,15 @@ type done struct {
 //	_method, _path   the operation, as POST and /v1/runs/17/undo
 //	_result          the template of the result, which begins with result-; without one the sentence _said
 //	?name            a parameter of its query
-//	name             a field of its body: a text, or by a suffix of the name :bool, :number, :micros (millionths), :list (words) or :json; a dot leads into an object
+//	name             a field of its body: a text, or by a suffix of the name :bool, :number, :micros (millionths), :list (words)
+//	                 or :json; a dot leads into an object
 //	:raw             the whole body
 //
 // Empty fields are left out.
 func (s *site) do(q *request) {
 	if err := q.r.ParseForm(); err != nil || !s.sameToken(q.r, q.sign) {
-		s.fail(
-			q,
-			"",
-			&api.Problem{Status: http.StatusForbidden, Code: "stale_page", Detail: "The page is too old for this: load it again."},
-		)
+		p := &api.Problem{Status: http.StatusForbidden, Code: "stale_page", Detail: "The page is too old for this: load it again."}
+		s.fail(q, "", p)
 		return
 	}
 	form := q.r.PostForm
