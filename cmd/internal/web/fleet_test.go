@@ -132,7 +132,7 @@ func TestASweepIsForecastAndStarted(t *testing.T) {
 	forecast := c.submit(page, "Forecast it", "all:bool", "true", "note", "after the import")
 	c.want(forecast, "A sweep over 1 session that", "not known: no earlier sweep", "Start the sweep over 1 session")
 	c.want(c.submit(forecast, "Start the sweep"), "Sweep 1</a> has started")
-	c.get(at("sweep", "sweep", "1"), "after the import", "No limit", "How its runs ended")
+	c.get(at("sweep", "sweep", "1"), "after the import", "How its runs ended")
 	page = c.get(at("sweeps"), "Sweep 1</a>", "after the import")
 	c.want(c.submit(page, "Its ticks start nothing", "note", "provider is down"), "Its ticks start nothing.")
 	c.get(at("sweeps"), "nothing while it is paused", "provider is down")
