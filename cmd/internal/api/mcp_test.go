@@ -268,6 +268,9 @@ func TestAgentFindsWhatCompactionsTookOut(t *testing.T) {
 }
 
 func TestAnswersOfToolsAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, with nothing to race")
+	}
 	s := newServer(t)
 	long := strings.Repeat("naïve \"quoted\" text\u0001\n", 30_000)
 	arguments := strings.Repeat(`{"key": "value"}`, 9000)
