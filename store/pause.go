@@ -53,6 +53,17 @@ func (s Operator) PausesOf(ctx context.Context, k Key) ([]Pause, error) {
 	return queryRows(ctx, s.Store, fmt.Sprintf("pauses of session %s", k), pgx.RowToStructByPos[Pause], query, k.tenant(), k.Session)
 }
 
+// Paused returns those of sessions, by their cursors, whose runs a pause holds back.
+func (s Reader) Paused(ctx context.Context, sids []int64) (map[int64]bool, error) {
+	const query = `SELECT s.sid FROM compactor.sessions s WHERE s.sid = ANY($1) AND EXISTS (SELECT FROM compactor.pauses_of(s.tenant, s.id))`
+	found, err := queryRows(ctx, s.Store, "paused sessions", pgx.RowTo[int64], query, sids)
+	out := make(map[int64]bool, len(found))
+	for _, sid := range found {
+		out[sid] = true
+	}
+	return out, err
+}
+
 // PauseRuns pauses the runs in a scope. It is in force when it returns: schedulers queue
 // nothing more, workers end automatic runs as paused and leave requested ones in the queue.
 // Runs that are being executed are not interrupted. ErrNotFound: no such policy is in force.

@@ -61,23 +61,27 @@ func compactSessions(ctx context.Context, c *caller, in *compactSessionsIn) (*bo
 			break
 		}
 	}
+	sids := make([]int64, len(found))
+	for i, r := range found {
+		sids[i] = r.SID
+	}
+	paused, err := c.store.Reader.Paused(ctx, sids)
+	if err != nil {
+		return nil, err
+	}
 	for i, r := range found {
 		out.Sessions++
 		out.Tokens += r.ContextTokens
 		if i < shownFirst {
 			out.First = append(out.First, reports.SessionItem{SessionRow: reports.WithStart(c.server.o.Config, r)})
 		}
-		k := store.Key{Tenant: r.Tenant, Session: r.Session}
-		pauses, err := c.bound(r.Tenant).Operator.PausesOf(ctx, k)
-		switch {
-		case err != nil:
-			return nil, err
-		case len(pauses) > 0:
+		if paused[r.SID] {
 			out.Paused++
-			continue
-		case out.DryRun:
+		}
+		if paused[r.SID] || out.DryRun {
 			continue
 		}
+		k := store.Key{Tenant: r.Tenant, Session: r.Session}
 		id, err := c.all().Request(ctx, k, store.TriggerOperator, c.by(), store.Options{})
 		if err != nil {
 			out.Refused = append(out.Refused, RefusedSession{r.Tenant, r.Session, problemOf(err).Code})

@@ -2,11 +2,17 @@ package reports
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/worker"
 )
+
+// Successful reports whether an applied run with an outcome did all that it was for.
+func Successful(outcome string) bool {
+	return slices.Contains([]string{worker.OutcomeApplied, worker.OutcomeRepaired, "undone", "replaced", "erased"}, outcome)
+}
 
 // Meaning returns an explanation of the outcome of a run, for people; empty if there is nothing to add to its code.
 func Meaning(r store.RunRow) string {

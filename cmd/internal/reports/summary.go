@@ -72,7 +72,7 @@ func LoadSummary(ctx context.Context, st *store.Store, k store.Key, id string) (
 
 // SummaryLine is a line of a summary with the messages that it names as those that it rests on.
 type SummaryLine struct {
-	Line    int // of Prose, from 0, and then of References
+	Line    int // from 0
 	Heading bool
 	Text    string // without marks and links
 	Seqs    []chat.Seq
@@ -81,20 +81,17 @@ type SummaryLine struct {
 // linkTags matches the links at the end of a line.
 var linkTags = regexp.MustCompile(`(\s*\[m\d+[^\]]*\])+\s*$`)
 
-// Lines returns the lines of the prose and of the references, without the note before its first heading, if it has headings.
+// Lines returns the lines of the summary, without the delimiters around it.
 func (s *Summary) Lines() (lines []SummaryLine) {
+	body := frame.Body(s.Prose + "\n\n" + s.References)
 	links := map[int][]chat.Seq{}
-	for _, l := range s.Links {
+	for _, l := range summary.Links(body) {
 		links[l.Line] = l.Seqs
 	}
-	headings := false
-	references, _, _ := strings.Cut(s.References, frame.End)
-	for n, text := range strings.Split(s.Prose+"\n"+references, "\n") {
+	for n, text := range strings.Split(body, "\n") {
 		l := SummaryLine{Line: n, Seqs: links[n], Text: strings.TrimSpace(linkTags.ReplaceAllString(text, ""))}
 		if head := strings.TrimLeft(l.Text, "#"); head != l.Text {
-			if l.Heading, l.Text = true, strings.TrimSpace(head); !headings {
-				lines, headings = nil, true
-			}
+			l.Heading, l.Text = true, strings.TrimSpace(head)
 		}
 		if l.Text = strings.TrimPrefix(l.Text, "- "); l.Text != "" {
 			lines = append(lines, l)

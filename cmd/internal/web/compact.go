@@ -96,7 +96,7 @@ func planCompact(q *request) (any, error) {
 	for _, m := range c.Diff.Wrote {
 		out.Wrote.Messages, out.Wrote.Tokens = out.Wrote.Messages+1, out.Wrote.Tokens+m.Tokens
 		if m.Kind == chat.KindSummary {
-			out.Text, _ = extract.Split(frame.Body(newMessage(m).Text))
+			out.Text, _ = extract.Split(frame.Body(newMessage(m, true, math.MaxInt).Text))
 		}
 	}
 	return out, nil

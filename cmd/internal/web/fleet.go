@@ -161,7 +161,7 @@ func (heldReason) Command(h store.Held) string {
 // heldView is the page of the reasons that hold sessions back.
 type heldView struct {
 	Reasons []*heldReason
-	None    []string // that hold nobody
+	None    []string // that hold no session
 }
 
 func heldBack(q *request) (any, error) {

@@ -3,7 +3,6 @@ package web
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -83,10 +82,6 @@ func (s *site) funcs() template.FuncMap {
 			return term.Duration(time.Duration(number(seconds) * float64(time.Second)))
 		},
 		"plural": func(n any, one, many string) string { return term.Plural(int64(number(n)), one, many) },
-		"json": func(v any) string {
-			raw, _ := json.MarshalIndent(v, "", "  ") // of an answer
-			return string(raw)
-		},
 		"title": func(s string) string {
 			if s == "" {
 				return s
@@ -95,7 +90,6 @@ func (s *site) funcs() template.FuncMap {
 		},
 		"seqs": seqs, "words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 		"exactly":   func(n any) string { return strconv.FormatInt(int64(number(n)), 10) },
-		"cut":       func(s string, n int) string { return term.Truncate(term.Clean(s), n) },
 		"pauseLine": pauseLine, "ver": func(n int) string {
 			if n == 0 {
 				return ""

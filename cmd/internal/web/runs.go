@@ -7,13 +7,11 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/api"
 	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
@@ -78,8 +76,7 @@ func listDecisions(q *request) (any, error) {
 // unsuccessful sums the outcomes of runs that did not end as wanted, the most frequent first.
 func unsuccessful(all []store.SeriesRuns) (out []outcome) {
 	for _, o := range all {
-		wanted := slices.Contains([]string{"applied", "repaired", "undone", "replaced", "erased"}, o.Outcome)
-		if o.Status == "failed" || o.Status == store.StatusApplied && wanted {
+		if o.Status == "failed" || o.Status == store.StatusApplied && reports.Successful(o.Outcome) {
 			continue
 		}
 		i := slices.IndexFunc(out, func(x outcome) bool { return x.Name == o.Outcome })
@@ -110,18 +107,8 @@ type runOn struct {
 // summaryOn is a summary beside the messages that it stands for.
 type summaryOn struct {
 	reports.Summary
-	Lines   []lineOn
-	Sources []messageOn
+	Sources []message
 	More    bool
-}
-
-// lineOn is a line of a summary with the numbers of the messages that it names.
-type lineOn struct{ Text, Rests string }
-
-// messageOn is a message with its text.
-type messageOn struct {
-	store.MessageRow
-	Text, Class string
 }
 
 // keptOn is the part of the messages taken out that can still be read.
@@ -270,39 +257,11 @@ func (q *request) summary(r reports.Run, id string) (out summaryOn, err error) {
 	if err := q.get(&out.Summary, path, "session", r.Session); err != nil || !q.texts() {
 		return out, err
 	}
-	text := frame.Body(strings.TrimSpace(out.Prose + "\n\n" + out.References))
-	for line := range strings.Lines(text) {
-		out.Lines = append(out.Lines, lineOn{Text: strings.TrimRight(line, "\n")})
-	}
-	for _, l := range summary.Links(text) {
-		out.Lines[l.Line].Rests = strings.Trim(fmt.Sprint(l.Seqs), "[]")
-	}
 	var sources listed[store.MessageRow]
 	err = q.get(&sources, path+"/sources", "session", r.Session, "limit", strconv.Itoa(mostSources))
 	for _, m := range sources.Items {
-		out.Sources = append(out.Sources, newMessage(m))
+		out.Sources = append(out.Sources, newMessage(m, true, listText))
 	}
 	out.More = sources.Next != ""
 	return out, err
-}
-
-// newMessage returns a message with its text and the names of its calls.
-func newMessage(m store.MessageRow) messageOn {
-	out := messageOn{MessageRow: m, Class: string(m.Role)}
-	var said chat.Message
-	if m.Purged || json.Unmarshal(m.Message, &said) != nil {
-		return out
-	}
-	out.Text = said.Content.String()
-	for _, c := range said.ToolCalls {
-		out.Text = strings.TrimSpace(out.Text + "\n" + c.Name + " " + c.Arguments)
-		out.Class = "call"
-	}
-	switch {
-	case m.Role == chat.RoleTool:
-		out.Class = "result"
-	case m.Kind == chat.KindSummary || m.Kind == chat.KindReplacement:
-		out.Class = string(m.Kind)
-	}
-	return out
 }

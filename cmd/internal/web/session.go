@@ -110,19 +110,9 @@ func ranges(s string) chat.Ranges {
 func (p *sessionPage) Title() string { return term.Truncate(term.Clean(cmp.Or(p.Name, p.ID)), 80) }
 
 func session(q *request) (any, error) {
-	p := &sessionPage{
-		ID:    q.param("id"),
-		Part:  q.param("part"),
-		Show:  q.param("show"),
-		Query: q.param("q"),
-		Texts: !q.HideTexts || q.param("texts") == "1",
-	}
+	p := &sessionPage{ID: q.param("id"), Part: q.param("part"), Show: q.param("show"), Query: q.param("q"), Texts: q.texts()}
 	if p.ID == "" {
-		return nil, &api.Problem{
-			Status: http.StatusNotFound,
-			Code:   "no_such_session",
-			Detail: "The address names no session: see the list of sessions.",
-		}
+		return nil, &api.Problem{Status: http.StatusNotFound, Code: "no_such_session", Detail: "The address names no session."}
 	}
 	var t store.Timeline
 	if err := q.get(&t, api.Path("sessions", p.ID, "timeline")); err != nil {
@@ -215,20 +205,35 @@ func (p *sessionPage) read(q *request, seqs chat.Ranges, most int) (msgs []messa
 	return msgs, err
 }
 
-// shown returns a message as it is shown.
+// shown returns a message as it is shown at the moment.
 func (p *sessionPage) shown(r store.MessageRow, most int) message {
-	m := message{MessageRow: r, Out: !p.view.Has(r.Seq)}
-	if i := p.Log.place(r.Seq); i >= 0 {
-		m.kind = p.Log.kind(i)
+	m := newMessage(r, p.Texts, most)
+	m.Out = !p.view.Has(r.Seq)
+	return m
+}
+
+// newMessage returns a message as it is shown, with at most so many characters.
+func newMessage(r store.MessageRow, texts bool, most int) message {
+	m := message{MessageRow: r}
+	var said chat.Message
+	err := json.Unmarshal(r.Message, &said)
+	switch {
+	case r.Kind == chat.KindSummary:
+		m.kind = kindSummary
+	case r.Kind == chat.KindReplacement:
+		m.kind = kindReplacement
+	case len(said.ToolCalls) > 0:
+		m.kind = kindCall
+	default:
+		m.kind = kindOf(r.Role)
 	}
 	m.Class, m.Who = kinds[m.kind].class, kinds[m.kind].one
-	var said chat.Message
 	switch {
-	case !p.Texts:
+	case !texts:
 		m.Note = "Texts are hidden."
 	case r.Purged:
 		m.Note = "Its words were archived and are not kept any more."
-	case json.Unmarshal(r.Message, &said) != nil:
+	case err != nil:
 		m.Note = "It cannot be read."
 	default:
 		parts := []string{said.Content.String()}
@@ -374,7 +379,9 @@ func (p *sessionPage) rows() (rows []row) {
 // finish sets the bar of a gap.
 func (g *gap) finish() *gap {
 	x := 0.0
-	for _, k := range []int{4, 5, kindUser, 3, 1, 0, kindSummary, kindReplacement} {
+	for _, k := range []int{
+		kindSystem, kindOther, kindUser, kindAssistant, kindCall, kindResult, kindSummary, kindReplacement,
+	} {
 		if w := 100 * float64(g.sizes[k]) / float64(max(1, g.Tokens)); w > 0 {
 			g.Bars = append(g.Bars, level{At: x, X: w, Class: kinds[k].class})
 			x += w

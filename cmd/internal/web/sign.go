@@ -31,7 +31,7 @@ const (
 	maxSignIn = 16 << 10
 )
 
-// admit returns the request of somebody who is signed in, or on a server without keys of anybody.
+// admit returns the request of a browser that is signed in, or of any on a server without keys.
 func (s *site) admit(w http.ResponseWriter, r *http.Request) (*request, error) {
 	q := &request{Options: s.Options, w: w, r: r, Now: time.Now(), Tenant: r.URL.Query().Get("tenant")}
 	q.sign = s.signedIn(r)
