@@ -128,6 +128,9 @@ func (s *system) fillPages(ctx context.Context, o PagesOptions) (run store.RunID
 	if err != nil {
 		return 0, err
 	}
+	if _, err := s.db.pool.Exec(ctx, `VACUUM (ANALYZE) runs`); err != nil { // as autovacuum has done in a ledger that grew in a week
+		return 0, fmt.Errorf("fill: %w", err)
+	}
 	return run, s.db.vacuum(ctx)
 }
 
