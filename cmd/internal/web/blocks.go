@@ -53,6 +53,7 @@ func kindOf(r chat.Role) int {
 		return kindAssistant
 	case chat.RoleSystem, chat.RoleDeveloper:
 		return kindSystem
+	case chat.RoleFunction:
 	}
 	return kindOther
 }
