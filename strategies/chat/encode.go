@@ -64,10 +64,10 @@ var timeLayouts = []string{
 	"2006-01-02 15:04:05 MST",
 }
 
-// parseTime parses a created_at: one of timeLayouts, or a Unix time in seconds, milli-,
+// ParseTime parses a created_at: one of timeLayouts, or a Unix time in seconds, milli-,
 // micro- or nanoseconds, distinguished by magnitude. It reports false for all other values
 // and for the zero time, which means none.
-func parseTime(raw json.RawMessage) (time.Time, bool) {
+func ParseTime(raw json.RawMessage) (time.Time, bool) {
 	switch rawjson.Kind(raw) {
 	case '"':
 		s := rawjson.Text(raw)

@@ -68,7 +68,7 @@ func readMessage(f rawjson.Object) (Message, error) {
 	m.SourceID = takeString(f, "source_id")
 	m.Name = takeString(f, "name")
 	m.Reasoning, m.ReasoningKey = takeReasoning(f)
-	if at, ok := parseTime(f["created_at"]); ok {
+	if at, ok := ParseTime(f["created_at"]); ok {
 		m.CreatedAt = at
 		delete(f, "created_at")
 	}

@@ -113,6 +113,9 @@ func outline(s chat.Session) []string {
 		if text := m.Content.String(); text != "" {
 			line += " " + text
 		}
+		if m.Reasoning != "" {
+			line += " (" + m.Reasoning + ")"
+		}
 		for _, p := range m.Content.Parts {
 			if p.Type != "text" {
 				line += " +" + p.Type

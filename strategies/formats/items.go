@@ -32,6 +32,7 @@ var responsesDocuments = documentFormat{
 type items struct {
 	at     time.Time // of the next item
 	line   int       // of the next item
+	row    int       // index of the next item
 	parted bool      // the next item begins a message
 	groups []itemGroup
 	open   map[string]int    // calls without a result: id to the index of the group
@@ -46,6 +47,7 @@ type itemGroup struct {
 	line    int // of the first
 	// values are the lines in Message, and resultLines those in results.
 	values, resultLines int
+	rows, resultRows    []int       // indexes of the items in each
 	repeated            *codexEvent // that it repeats
 }
 
@@ -121,6 +123,7 @@ func (d *items) assistant(rank int) (g *itemGroup, began bool) {
 		if g.Role == chat.RoleAssistant && len(g.results) == 0 && joinsRank(g.rank, rank) {
 			g.rank = rank
 			g.values++
+			g.rows = append(g.rows, d.row)
 			return g, false
 		}
 	}
@@ -132,7 +135,7 @@ func (d *items) assistant(rank int) (g *itemGroup, began bool) {
 // begin adds a group for a message.
 func (d *items) begin(m chat.Message) *itemGroup {
 	d.parted = false
-	d.groups = append(d.groups, itemGroup{Message: m, values: 1, line: d.line})
+	d.groups = append(d.groups, itemGroup{Message: m, values: 1, line: d.line, rows: []int{d.row}})
 	return &d.groups[len(d.groups)-1]
 }
 
@@ -229,6 +232,7 @@ func (d *items) output(typ string, o object) error {
 	if i, ok := d.open[m.ToolCallID]; ok {
 		d.groups[i].results = append(d.groups[i].results, m)
 		d.groups[i].resultLines++
+		d.groups[i].resultRows = append(d.groups[i].resultRows, d.row)
 		delete(d.open, m.ToolCallID)
 		return nil
 	}
