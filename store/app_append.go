@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -81,6 +82,11 @@ type AppendOptions struct {
 	Revision *int64
 	// Most bounds the messages; 0 for no limit.
 	Most int
+	// Instead are the ids of messages that leave the view in the same change, if it is that of Seen, for By;
+	// then there may be no messages, and Revision does not count.
+	Instead []string
+	Seen    ViewState
+	By      string
 }
 
 // Appended is the result of AppendRaw: the seqs of the messages, and the session after them.
@@ -101,16 +107,16 @@ type Appended struct {
 // the role operator.
 func (s *Store) AppendRaw(ctx context.Context, k Key, raw []byte, o AppendOptions) (Appended, error) {
 	op := fmt.Sprintf("append to session %s", k)
-	model, msgs, read, err := readMessages(op, o.Model, cmp.Or(o.Format, formats.Auto), raw)
-	if err != nil {
-		return Appended{}, err
+	var msgs []NewMessage
+	var read int
+	var err error
+	if len(o.Instead) == 0 || strings.Trim(string(raw), "[] \t\r\n") != "" {
+		if o.Model, msgs, read, err = readMessages(op, o.Model, cmp.Or(o.Format, formats.Auto), raw); err != nil {
+			return Appended{}, err
+		}
 	}
 	if o.Most > 0 && len(msgs) > o.Most {
 		return Appended{}, fmt.Errorf("%s: %w: %d messages, want at most %d at once", op, ErrInvalid, len(msgs), o.Most)
-	}
-	var revision []int64
-	if o.Revision != nil {
-		revision = append(revision, *o.Revision)
 	}
 	var out Appended
 	var bare chat.Ranges
@@ -122,7 +128,7 @@ func (s *Store) AppendRaw(ctx context.Context, k Key, raw []byte, o AppendOption
 		batch.Queue(s.q(query), k.tenant(), k.Session, len(msgs)).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&out.Revision, &out.LastSeq, &out.Due, rangesText{&bare})
 		})
-	}, k, model, o.Key, msgs, revision...)
+	}, k, msgs, o)
 	out.Repairs += read
 	out.Stale = o.Revision != nil && *o.Revision < out.Revision
 	out.ReasoningExcluded = append([]chat.Seq{}, chat.RangesOf(out.Seqs...).Intersect(bare).Seqs()...)
@@ -143,8 +149,8 @@ func (s *Store) Import(ctx context.Context, k Key, model string, msgs []NewMessa
 	return s.append(ctx, "import", true, k, model, "", msgs)
 }
 
-// append calls the SQL function append, or append_on if a revision is given. op prefixes
-// errors; quiet suppresses the notification.
+// append appends messages, to the view of a revision if one is given. op prefixes errors; quiet
+// suppresses the notification.
 func (s *Store) append(
 	ctx context.Context, op string, quiet bool, k Key, model, key string, msgs []NewMessage, revision ...int64,
 ) (seqs []chat.Seq, repairs int, err error) {
@@ -152,12 +158,17 @@ func (s *Store) append(
 	if quiet {
 		before = func(batch *pgx.Batch) { batch.Queue(`SELECT set_config('compactor.quiet', 'on', true)`) }
 	}
-	return s.appendIn(ctx, op, before, func(*pgx.Batch) {}, k, model, key, msgs, revision...)
+	o := AppendOptions{Model: model, Key: key}
+	if len(revision) > 0 {
+		o.Revision = &revision[0]
+	}
+	return s.appendIn(ctx, op, before, func(*pgx.Batch) {}, k, msgs, o)
 }
 
-// appendIn is append between other statements of one transaction, in one round trip.
+// appendIn calls the SQL function append, append_on or append_instead between other statements of one
+// transaction, in one round trip.
 func (s *Store) appendIn(
-	ctx context.Context, op string, before, after func(*pgx.Batch), k Key, model, key string, msgs []NewMessage, revision ...int64,
+	ctx context.Context, op string, before, after func(*pgx.Batch), k Key, msgs []NewMessage, o AppendOptions,
 ) (seqs []chat.Seq, repairs int, err error) {
 	for i := range msgs {
 		repairs += chat.Sanitize(&msgs[i].Message)
@@ -166,9 +177,12 @@ func (s *Store) appendIn(
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s session %s: %w", op, k, err)
 	}
-	query, args := `SELECT compactor.append($1, $2, $3::json, $4, $5)`, []any{k.tenant(), k.Session, raw, model, key}
-	if len(revision) > 0 {
-		query, args = `SELECT compactor.append_on($1, $2, $6, $3::json, $4, $5)`, append(args, revision[0])
+	query, args := `SELECT compactor.append($1, $2, $3::json, $4, $5)`, []any{k.tenant(), k.Session, raw, o.Model, o.Key}
+	switch {
+	case len(o.Instead) > 0:
+		query, args = `SELECT compactor.append_instead($1, $2, $6, $7, $8, $3::json, $4, $5, $9)`, append(args, o.Instead, o.Seen.Revision, o.Seen.LastSeq, o.By)
+	case o.Revision != nil:
+		query, args = `SELECT compactor.append_on($1, $2, $6, $3::json, $4, $5)`, append(args, *o.Revision)
 	}
 	_, err = restoring(ctx, s, k, func() (struct{}, error) { // messages that come back into the view may be archived
 		var batch pgx.Batch // a new one for each attempt: pgx changes the batch that it sends

@@ -252,3 +252,22 @@ RETURNS bigint LANGUAGE sql AS $$ SELECT @schema@.replace_view(p_tenant, p_sessi
 CREATE OR REPLACE FUNCTION @schema@.replace_view(p_tenant text, p_session text, p_revision bigint, p_messages jsonb, p_requested_by text DEFAULT '',
     p_seen bigint DEFAULT NULL)
 RETURNS bigint LANGUAGE sql AS $$ SELECT @schema@.replace_view(p_tenant, p_session, p_revision, p_messages::json, p_requested_by, p_seen) $$;
+
+-- Takes messages out of the view as exclude does, and appends others at its end: what a host has taken back, such as the last
+-- message, and what it has in its place, which may be nothing. p_revision and p_seen are those of the view that the caller read;
+-- of another one nothing is changed. With a key a repetition changes nothing, as of append, whatever was done since.
+CREATE OR REPLACE FUNCTION @schema@.append_instead(p_tenant text, p_session text, p_ids text[], p_revision bigint, p_seen bigint, p_messages json,
+    p_model text DEFAULT NULL, p_key text DEFAULT NULL, p_requested_by text DEFAULT '')
+RETURNS bigint[] LANGUAGE plpgsql AS $$
+DECLARE
+    s @schema@.sessions := @schema@.lock_session(p_tenant, p_session, NULL, false);
+BEGIN
+    IF NOT EXISTS (SELECT FROM @schema@.message_log l WHERE l.sid = s.sid AND l.id = nullif(p_key, '') || '#1') THEN
+        IF (s.revision, s.last_seq) IS DISTINCT FROM (p_revision, p_seen) THEN
+            RAISE EXCEPTION 'session % is at revision % and message %, not % and %: read the view again', s.id, s.revision, s.last_seq, p_revision, p_seen
+                USING ERRCODE = 'serialization_failure';
+        END IF;
+        PERFORM @schema@.exclude(p_tenant, p_session, p_ids, p_requested_by);
+    END IF;
+    RETURN @schema@.append_at(p_tenant, p_session, p_messages, p_model, p_key, NULL);
+END $$;

@@ -21,6 +21,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('ancestors', '{}'),
             ('append', '{application}'),
             ('append_at', '{}'),
+            ('append_instead', '{application}'),
             ('append_many', '{}'),
             ('append_on', '{application}'),
             ('append_one', '{}'),

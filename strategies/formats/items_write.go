@@ -3,6 +3,7 @@ package formats
 import (
 	"cmp"
 	"encoding/json"
+	"io"
 	"slices"
 	"strings"
 
@@ -11,7 +12,20 @@ import (
 )
 
 // encodeResponses writes {"instructions", "input": items}.
-func encodeResponses(e *encoder, s chat.Session) {
+func encodeResponses(e *encoder, s chat.Session) { e.responses(s) }
+
+// WriteItems writes a session in the format responses as Write does, and also returns the indexes of the messages
+// that the instructions, if there are any, and each item of input are of.
+func WriteItems(w io.Writer, s chat.Session) (of []int, losses Losses, err error) {
+	e := &encoder{losses: Losses{}}
+	s.Messages = e.prompt(s.Messages, Format{Name: "responses", encode: encodeResponses})
+	of = e.responses(s)
+	_, err = w.Write(e.out.Bytes())
+	return of, e.losses, err
+}
+
+// responses writes a document and returns what WriteItems does.
+func (e *encoder) responses(s chat.Session) (of []int) {
 	doc := buildDocument(s)
 	ms := s.Messages
 	if len(ms) > 0 && isInstructions(ms[0]) {
@@ -20,11 +34,18 @@ func encodeResponses(e *encoder, s chat.Session) {
 		ms = ms[1:]
 	}
 	var items []object
-	e.encodeItems(ms, nil, func(item object, _ *chat.Message) { items = append(items, item) })
+	var from []int // the message of each
+	at, before := 0, len(s.Messages)-len(ms)
+	e.encodeItems(ms, nil, func(item object, m *chat.Message) {
+		for &ms[at] != m {
+			at++
+		}
+		items, from = append(items, item), append(from, before+at)
+	})
 	// An API rejects reasoning that nothing of its response follows.
 	var all []json.RawMessage
 	follows := false
-	for _, item := range slices.Backward(items) {
+	for i, item := range slices.Backward(items) {
 		switch typ := item.String("type"); {
 		case typ != "reasoning":
 			follows = !strings.HasSuffix(typ, "_output") && cmp.Or(item.String("role"), "assistant") == "assistant"
@@ -32,11 +53,16 @@ func encodeResponses(e *encoder, s chat.Session) {
 			e.lose("reasoning")
 			continue
 		}
-		all = append(all, item.JSON())
+		all, of = append(all, item.JSON()), append(of, from[i])
 	}
 	slices.Reverse(all)
+	for range before {
+		of = append(of, 0)
+	}
+	slices.Reverse(of)
 	doc.Add("input", rawjson.List(all))
 	e.document(doc, s, "input", "output", "instructions")
+	return of
 }
 
 // isInstructions reports whether a message can be the instructions of a request:

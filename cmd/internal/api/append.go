@@ -20,7 +20,8 @@ func (a *api) appending() {
 	register(a, operation{
 		scope: appends, method: http.MethodPost, path: "/v1/sessions/{session}/messages", id: "append-messages",
 		summary: "Append messages, creating the session if necessary",
-		more:    raw("A message, a list of messages or a document in the format.", http.StatusConflict, http.StatusGone),
+		more: raw("A message, a list of messages or a document in the format. With instead_of, a list may be empty.",
+			http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed, http.StatusPreconditionRequired),
 	}, appendMessages)
 	register(a, operation{
 		scope: appends, method: http.MethodPut, path: "/v1/sessions/{session}/view", id: "replace-view",
@@ -63,12 +64,20 @@ func parseTag(field, tag string) (revision int64, last chat.Seq, err error) {
 	return revision, last, nil
 }
 
+// noRevision returns the problem of a request without the ETag that it needs.
+func noRevision(detail string) *Problem {
+	p := problem(http.StatusPreconditionRequired, "no_revision", detail)
+	p.Field = "header.If-Match"
+	return p
+}
+
 type appendIn struct {
 	SessionPath
-	Format  string `query:"format" default:"auto" doc:"auto, chat, responses, anthropic, sharegpt, claude-code, codex or pi."`
-	Model   string `query:"model" maxLength:"200" doc:"The model of the session from now on, if a message is new; by default that of the document, or the present one."`
-	Key     string `header:"Idempotency-Key" maxLength:"1000" doc:"For messages without ids: the same key appends the same messages once, for ever, and is a conflict with others. An id of its own does that for a message."`
-	IfMatch string `header:"If-Match" doc:"The ETag or revision of the view on which the messages were written. If the view has changed since, they are appended all the same, but their signed reasoning is not in the view: stale and reasoning_excluded say so. A revision that the session has not had yet is refused."`
+	Format  string   `query:"format" default:"auto" doc:"auto, chat, responses, anthropic, sharegpt, claude-code, codex or pi."`
+	Model   string   `query:"model" maxLength:"200" doc:"The model of the session from now on, if a message is new; by default that of the document, or the present one."`
+	Key     string   `header:"Idempotency-Key" maxLength:"1000" doc:"For messages without ids: the same key appends the same messages once, for ever, and is a conflict with others. An id of its own does that for a message."`
+	Instead []string `query:"instead_of,explode" maxItems:"10000" doc:"Ids of messages that leave the view in the same change, each with the call, results and reasoning that belong to it, as the application has taken them back. It needs If-Match with the ETag of the present view, unless the Idempotency-Key was used before: then nothing changes."`
+	IfMatch string   `header:"If-Match" doc:"The ETag or revision of the view on which the messages were written. If the view has changed since, they are appended all the same, but their signed reasoning is not in the view: stale and reasoning_excluded say so. A revision that the session has not had yet is refused."`
 	RawBody []byte
 }
 
@@ -77,12 +86,15 @@ func appendMessages(ctx context.Context, c *caller, in *appendIn) (*body[store.A
 		return nil, invalid("query.format", "format: want %s or %s", formats.Auto, strings.Join(formats.Names(), ", "))
 	}
 	o := store.AppendOptions{Model: in.Model, Format: in.Format, Key: in.Key, Most: c.server.o.Config.API.MaxBatch}
+	if len(in.Instead) > 0 && (in.IfMatch == "" || in.IfMatch == "*") {
+		return nil, noRevision("give the ETag of the view that the messages of instead_of leave in If-Match")
+	}
 	if in.IfMatch != "" && in.IfMatch != "*" {
-		revision, _, err := parseTag("header.If-Match", in.IfMatch)
+		revision, last, err := parseTag("header.If-Match", in.IfMatch)
 		if err != nil {
 			return nil, err
 		}
-		o.Revision = &revision
+		o.Revision, o.Instead, o.Seen, o.By = &revision, in.Instead, store.ViewState{Revision: revision, LastSeq: last}, c.by()
 	}
 	st, k := c.of(in.Session)
 	out, err := st.AppendRaw(ctx, k, in.RawBody, o)
@@ -117,9 +129,7 @@ type ReplacedView struct {
 
 func replaceView(ctx context.Context, c *caller, in *replaceIn) (*replaceOut, error) {
 	if in.IfMatch == "" {
-		p := problem(http.StatusPreconditionRequired, "no_revision", "give the ETag of the view that was compacted in If-Match")
-		p.Field = "header.If-Match"
-		return nil, p
+		return nil, noRevision("give the ETag of the view that was compacted in If-Match")
 	}
 	revision, last, err := parseTag("header.If-Match", in.IfMatch)
 	if err != nil {

@@ -298,3 +298,39 @@ func (s *server) holds(t *testing.T, session string) (waits, release func()) {
 		}
 	}
 }
+
+func TestMessagesAreAppendedInsteadOfOthers(t *testing.T) {
+	s := newServer(t)
+	key := s.key(t, "append", "ours")
+	s.session(t, key, "s", 4)
+	tag := func() string {
+		return s.do(t, key, http.MethodGet, at("s", "/view"), nil).want(t, 200).header.Get("ETag")
+	}
+	instead := func(ids, body string, headers ...string) reply {
+		return s.do(t, key, http.MethodPost, at("s", "/messages?instead_of="+strings.ReplaceAll(ids, " ", "&instead_of=")), body, headers...)
+	}
+	const other = `[{"role":"assistant","content":"another answer"}]`
+	instead("m4", other).want(t, 428, `"code":"no_revision"`, `"field":"header.If-Match"`)
+	instead("m4", other, "If-Match", `"0-3"`).want(t, 412, `"code":"stale"`)
+	read := tag()
+	instead("m4 m9", other, "If-Match", read).want(t, 404, "m9")
+	if got := s.ids(t, key, "s"); got != "m1 m2 m3 m4" {
+		t.Errorf("refused, but the view is %s", got)
+	}
+	for range 2 { // whatever the view is now
+		instead("m3 m4", other, "If-Match", read, "Idempotency-Key", "op").want(t, 200, `"seqs":[5]`)
+		if got := s.ids(t, key, "s"); got != "m1 m2 op#1" {
+			t.Errorf("the view is %s", got)
+		}
+	}
+	instead("m3 m4", talk(1), "If-Match", read, "Idempotency-Key", "op").want(t, 409, `"code":"conflict"`)
+	instead("op%231", "[]", "If-Match", tag()).want(t, 200, `"seqs":[]`)
+	if got := s.ids(t, key, "s"); got != "m1 m2" {
+		t.Errorf("the view is %s", got)
+	}
+	var by string
+	s.query(t, `SELECT string_agg(requested_by || ' ' || kind, ', ') FROM compactor.runs`, &by)
+	if by != "key:append-4 replace, key:append-4 replace" {
+		t.Errorf("runs: %s", by)
+	}
+}

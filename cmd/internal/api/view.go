@@ -46,6 +46,7 @@ type View struct {
 	System        any            `json:"system,omitempty" doc:"Of the shape anthropic."`
 	Instructions  string         `json:"instructions,omitempty" doc:"Of the shape responses."`
 	Input         []any          `json:"input,omitempty" doc:"Of the shape responses."`
+	IDs           []string       `json:"ids,omitempty" doc:"Of the shape responses with ids: the ids of the messages of instructions, if there are any, and of each item of input. A message can be several items."`
 	Losses        map[string]int `json:"losses,omitempty" doc:"The parts that the shape cannot hold, by kind."`
 	Cut           *Cut           `json:"cut,omitempty" doc:"With max_tokens."`
 	Summaries     []any          `json:"summaries,omitempty" doc:"With tail: the summaries of runs."`
@@ -66,7 +67,7 @@ type Cut struct {
 type viewIn struct {
 	SessionPath
 	Shape       string `query:"shape" default:"chat-completions" enum:"chat-completions,anthropic,responses,ai-sdk" doc:"The form of the messages; ai-sdk is ModelMessage of the Vercel AI SDK."`
-	IDs         bool   `query:"ids" doc:"Give chat-completions messages as they are stored, with their ids and the keys of formats that they were read from, as a replacement of the view takes them. Providers refuse these."`
+	IDs         bool   `query:"ids" doc:"Give chat-completions messages as they are stored, with their ids and the keys of formats that they were read from, as a replacement of the view takes them. Providers refuse these. With shape responses, give the ids of the messages of the items beside them."`
 	Tail        bool   `query:"tail" doc:"Give summaries, what else is kept, and the tail apart; with shape chat-completions alone."`
 	MaxTokens   int64  `query:"max_tokens" minimum:"0" doc:"Cut the view to so many tokens, for this answer only; 0 for no limit."`
 	Preset      string `query:"preset" doc:"The preset by which max_tokens cuts, with extracts for summaries; without it, the oldest messages go."`
@@ -84,8 +85,10 @@ type viewOut struct {
 
 func getView(ctx context.Context, c *caller, in *viewIn) (*viewOut, error) {
 	switch {
-	case in.Shape != "chat-completions" && (in.Tail || in.IDs):
-		return nil, invalid("query.shape", "shape: with tail or ids, want chat-completions")
+	case in.Shape != "chat-completions" && in.Tail:
+		return nil, invalid("query.shape", "shape: with tail, want chat-completions")
+	case in.IDs && in.Shape != "chat-completions" && in.Shape != "responses":
+		return nil, invalid("query.shape", "shape: with ids, want chat-completions or responses")
 	case in.MaxTokens > 0 && in.Tail:
 		return nil, invalid("query.max_tokens", "max_tokens: not with tail")
 	case in.MaxTokens == 0 && in.Preset != "":
@@ -208,13 +211,23 @@ func viewAs(ctx context.Context, c *caller, st *store.Store, k store.Key, in *vi
 		write("messages", session.Messages)
 		return end(v.ViewState, "}", nil)
 	}
+	ids := make([]string, len(session.Messages))
 	for i := range session.Messages {
-		session.Messages[i] = session.Messages[i].Body() // ids would count as lost
+		ids[i], session.Messages[i] = session.Messages[i].ID, session.Messages[i].Body() // ids would count as lost
 	}
 	var doc bytes.Buffer
-	if in.Shape == "ai-sdk" {
+	switch {
+	case in.Shape == "ai-sdk":
 		losses, err = formats.WriteModelMessages(&doc, session)
-	} else {
+	case in.IDs:
+		var of []int
+		of, losses, err = formats.WriteItems(&doc, session)
+		named := make([]string, len(of))
+		for i, m := range of {
+			named[i] = ids[m]
+		}
+		member("ids", named)
+	default:
 		losses, err = formats.Write(&doc, in.Shape, session, formats.Options{})
 	}
 	return end(v.ViewState, ","+strings.TrimPrefix(strings.TrimSpace(doc.String()), "{"), err)

@@ -213,3 +213,19 @@ func TestTheTailIsGivenApart(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 }
+
+func TestItemsHaveTheIDsOfTheirMessages(t *testing.T) {
+	s := newServer(t)
+	key := s.key(t, "append", "acme")
+	const items = `[{"role":"system","content":"be brief"},{"role":"user","content":"hi"},
+		{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"},{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"},
+		{"type":"function_call","call_id":"c2","name":"f","arguments":"{}"},
+		{"type":"function_call_output","call_id":"c1","output":"1"},{"type":"function_call_output","call_id":"c2","output":"2"}]`
+	s.do(t, key, http.MethodPost, at("s", "/messages?format=responses"), items, "Idempotency-Key", "k").want(t, 200)
+	view := into[api.View](t, s.do(t, key, http.MethodGet, at("s", "/view?shape=responses&ids=true"), nil).want(t, 200))
+	want := []string{"k#1", "k#2", "k#3", "k#3", "k#3", "k#4", "k#5"}
+	if diff := cmp.Diff(want, view.IDs); diff != "" || view.Instructions != "be brief" || len(view.Input) != 6 {
+		t.Errorf("%s\n%+v", diff, view)
+	}
+	s.do(t, key, http.MethodGet, at("s", "/view?shape=anthropic&ids=true"), nil).want(t, 422, `"field":"query.shape"`)
+}
