@@ -3,16 +3,11 @@ package suites
 
 import (
 	"crypto/sha256"
-	"embed"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"testing"
 )
-
-//go:embed */package-lock.json
-var locks embed.FS
 
 // Absent skips a test of a program of others, or fails it where nothing may be skipped.
 func Absent(t *testing.T, text string) {
@@ -23,13 +18,13 @@ func Absent(t *testing.T, text string) {
 	t.Skip(text)
 }
 
-// Folder returns the folder node_modules that install has made for one of the folders here.
-func Folder(t *testing.T, name string) string {
+// Folder returns the folder node_modules that install has made for a folder here, or of deploy/integrations.
+func Folder(t *testing.T, folder string) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("computes for long, in another process")
 	}
-	lock, err := locks.ReadFile(path.Join(name, "package-lock.json"))
+	lock, err := os.ReadFile(filepath.Join(folder, "package-lock.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +33,8 @@ func Folder(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(lock)
-	dir := filepath.Join(cache, "compactor", "suites", fmt.Sprintf("%s-%x", name, sum[:6]))
-	if _, err := os.Stat(filepath.Join(dir, "installed")); err != nil {
+	dir := filepath.Join(cache, "compactor", "suites", fmt.Sprintf("%s-%x", filepath.Base(folder), sum[:6]))
+	if _, err := os.Stat(filepath.Join(dir, "installed")); err != nil { //nolint:gosec // tests name the folder
 		Absent(t, "run deploy/suites/install first")
 	}
 	return filepath.Join(dir, "node_modules")

@@ -15,11 +15,11 @@ import (
 // specification has the Open Responses specification's own suite, beside the repository.
 const specification = "../../../../shared/openresponses"
 
-// client returns a folder with the files of a folder of deploy/suites and its packages.
-func client(t *testing.T, name string) string {
+// client returns a folder with the files of another one and its packages.
+func client(t *testing.T, folder string) string {
 	t.Helper()
-	packages, dir := suites.Folder(t, name), t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(suiteFiles, name))); err != nil {
+	packages, dir := suites.Folder(t, folder), t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(packages, filepath.Join(dir, "node_modules")); err != nil {
@@ -47,7 +47,7 @@ func TestOpenResponsesSuite(t *testing.T) {
 	if _, err := os.Stat(specification); err != nil {
 		t.Skipf("the suite is not here: %v", err)
 	}
-	dir := client(t, "openresponses")
+	dir := client(t, suiteFiles+"openresponses")
 	for _, part := range []string{"bin", "src"} {
 		if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join(specification, part))); err != nil {
 			t.Fatal(err)
@@ -69,7 +69,7 @@ func TestOpenResponsesSuite(t *testing.T) {
 }
 
 func TestAgentsSDKCompactsItsSession(t *testing.T) {
-	dir := client(t, "agents")
+	dir := client(t, suiteFiles+"agents")
 	s, model := scripted(t)
 	out := node(t, dir, "session.mjs", s.url+"/v1", s.key(t, "append", "acme"))
 	var got struct {

@@ -13,7 +13,7 @@ import (
 )
 
 // suiteFiles is where the settings of suites are.
-const suiteFiles = "../../../deploy/suites"
+const suiteFiles = "../../../deploy/suites/"
 
 // mcpSuite returns a command that runs a program of a folder.
 func mcpSuite(t *testing.T, bin, program string, args ...string) *exec.Cmd {
@@ -27,7 +27,7 @@ func mcpSuite(t *testing.T, bin, program string, args ...string) *exec.Cmd {
 // The cases that concern any server; the others ask for the tools, resources and prompts of the
 // server that belongs to the suite.
 func TestMCPConformance(t *testing.T) {
-	bin := filepath.Join(suites.Folder(t, "mcp"), ".bin")
+	bin := filepath.Join(suites.Folder(t, suiteFiles+"mcp"), ".bin")
 	s := newServer(t)
 	s.fill(t, "", "chat", said("m1", "hello"))
 	expected, err := filepath.Abs(filepath.Join(suiteFiles, "mcp", "expected-failures.yml"))
@@ -49,7 +49,7 @@ func TestMCPConformance(t *testing.T) {
 }
 
 func TestMCPInspector(t *testing.T) {
-	bin := filepath.Join(suites.Folder(t, "mcp"), ".bin")
+	bin := filepath.Join(suites.Folder(t, suiteFiles+"mcp"), ".bin")
 	s := newServer(t)
 	k := s.fill(t, "acme", "chat", said("m1", "the token is zebra-4711"), said("m2", "more"))
 	s.summarized(t, k, chat.Ranges{{Lo: 1, Hi: 2}}, "a summary")

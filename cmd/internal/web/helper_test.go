@@ -288,7 +288,7 @@ func (f *fleet) shoot(ctx context.Context, name, path string) {
 // accessible fails the test for serious findings of axe-core on the page that is shown.
 func (f *fleet) accessible(ctx context.Context, name string) {
 	f.Helper()
-	raw, err := os.ReadFile(filepath.Join(suites.Folder(f.T, "dashboard"), "axe-core", "axe.min.js"))
+	raw, err := os.ReadFile(filepath.Join(suites.Folder(f.T, "../../../deploy/suites/dashboard"), "axe-core", "axe.min.js"))
 	if err != nil {
 		f.Fatal(err)
 	}
