@@ -39,6 +39,7 @@ type grammar struct {
 	Worker    workerCmd    `cmd:"" group:"Roles:" help:"Run a worker, which takes runs from the queue and executes them."`
 	Scheduler schedulerCmd `cmd:"" group:"Roles:" help:"Run a scheduler: sweeps, event runs and recovery of lost work."`
 	API       apiCmd       `cmd:"" name:"api" group:"Roles:" help:"Serve the HTTP API alone."`
+	Health    healthCmd    `cmd:"" group:"Roles:" help:"Ask the process of a role on this machine whether it is alive, or ready for work."`
 	MCP       mcpCmd       `cmd:"" name:"mcp" group:"Roles:" help:"Serve the history of a session to its agent, as tools of MCP on standard input and output."`
 
 	Migrate migrateCmd `cmd:"" group:"Database:" help:"Create or update the tables, or show which migrations are applied."`

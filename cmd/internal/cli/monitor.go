@@ -62,8 +62,8 @@ func (m *monitor) of(database int) *metrics.Metrics {
 }
 
 // start makes the process ready, as long as the servers of all apps are. It is no longer when
-// ctx is done.
-func (m *monitor) start(ctx context.Context, apps []*App, scrub func(string) string) {
+// ctx is done. Without Redis the API alone goes on: nothing that it answers needs it.
+func (m *monitor) start(ctx context.Context, apps []*App, scrub func(string) string, parts roles) {
 	check := func(name string, run func(context.Context) error) metrics.Check {
 		return metrics.Check{Name: name, Run: func(ctx context.Context) error {
 			err := run(ctx)
@@ -84,7 +84,10 @@ func (m *monitor) start(ctx context.Context, apps []*App, scrub func(string) str
 		}
 		checks = append(checks, check("database"+of, app.Store.Ping), check("schema"+of, app.Store.CheckSchema))
 	}
-	m.health.Start(append(checks, check("redis", func(ctx context.Context) error { return apps[0].client.Ping(ctx).Err() }))...)
+	if parts.scheduler || parts.worker {
+		checks = append(checks, check("redis", func(ctx context.Context) error { return apps[0].client.Ping(ctx).Err() }))
+	}
+	m.health.Start(checks...)
 	context.AfterFunc(ctx, m.health.Stop)
 }
 

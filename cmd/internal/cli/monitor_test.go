@@ -208,15 +208,27 @@ func TestReadinessFollowsTheServers(t *testing.T) {
 			t.Errorf("/healthz is %d", status)
 		}
 	}
+	// What a supervisor without a client of HTTP asks.
+	health := func(code int, out string, args ...string) {
+		t.Helper()
+		invoke(t, nil, append([]string{"health", "--metrics-listen=" + strings.TrimPrefix(c.url, "http://")}, args...)...).want(t, code, out)
+	}
 	state(http.StatusServiceUnavailable, "starting")
+	health(exitInternal, "status starting", "--ready")
 	gate.open()
 	state(http.StatusOK, `"ready"`, `"database"`, `"schema"`, `"redis"`)
+	health(0, "alive")
+	_, port, _ := strings.Cut(strings.TrimPrefix(c.url, "http://"), ":")
+	health(0, "ready", "--ready", "--metrics-listen=0.0.0.0:"+port) // as the process was given it
+	health(0, `"status": "ready"`, "--ready", "--json")
 	gate.shut()
 	state(http.StatusServiceUnavailable, `"not_ready"`, `"error": "database: `)
 	gate.open()
 	state(http.StatusOK)
 	server.kill()
 	state(http.StatusServiceUnavailable, "connection refused")
+	health(0, "alive")
+	health(exitInternal, "redis: ", "--ready")
 	server.start()
 	state(http.StatusOK)
 
@@ -231,6 +243,19 @@ func TestReadinessFollowsTheServers(t *testing.T) {
 	if status, body := c.get("/readyz"); status != 0 {
 		t.Errorf("after the end: %d %s", status, body)
 	}
+	health(exitInternal, "connection refused")
+	health(exitUsage, "there is no listener", "--metrics-listen=off")
+}
+
+// The API answers from Postgres alone, and its requests must not go nowhere while Redis is away.
+func TestTheAPIAloneIsReadyWithoutRedis(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	c := p.run(p.config.Database.URL, "redis://127.0.0.1:1", "api", "--api-listen=127.0.0.1:0")
+	p.await("it is ready", func() bool {
+		status, body := c.get("/readyz")
+		return status == http.StatusOK && !strings.Contains(body, "redis")
+	})
 }
 
 func TestABusyAddressIsToldAndEndsNothingUnlessConfigured(t *testing.T) {

@@ -109,7 +109,7 @@ func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logg
 	if parts.worker {
 		setCollector(e.Environ)
 	}
-	monitor.start(ctx, apps, e.scrub)
+	monitor.start(ctx, apps, e.scrub, parts)
 	apps[0].checkRedis(ctx)
 	for _, r := range running {
 		logger.InfoContext(ctx, "role started", "role", r.Name)

@@ -49,6 +49,12 @@ func TestAlertsAndDashboardNameMetricsThatExist(t *testing.T) {
 	}
 	read("prometheus/rules.yaml", func(raw []byte) error { return yaml.Unmarshal(raw, &rules) })
 	read("grafana/compactor.json", func(raw []byte) error { return json.Unmarshal(raw, &board) })
+	var scaled struct {
+		Spec struct {
+			Triggers []struct{ Metadata struct{ Query string } }
+		}
+	}
+	read("kubernetes/keda/scaledobject.yaml", func(raw []byte) error { return yaml.Unmarshal(raw, &scaled) })
 	checked := 0
 	check := func(where, expr, shown string) {
 		names := regexp.MustCompile(`compactor_[a-z_]+`).FindAllString(expr, -1)
@@ -83,7 +89,10 @@ func TestAlertsAndDashboardNameMetricsThatExist(t *testing.T) {
 			check(p.Title, target.Expr, target.LegendFormat)
 		}
 	}
-	if checked < 40 {
+	for _, trigger := range scaled.Spec.Triggers {
+		check("the trigger of KEDA", trigger.Metadata.Query, "")
+	}
+	if checked < 42 || len(scaled.Spec.Triggers) == 0 {
 		t.Errorf("only %d names were checked", checked)
 	}
 }
