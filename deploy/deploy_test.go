@@ -7,8 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/sessionstore/compactor/worker"
 )
 
 type service struct {
@@ -80,6 +83,59 @@ func TestComposeHangsTogether(t *testing.T) {
 		if _, err := os.Stat("../" + s.Build.Dockerfile); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// What stops a process waits for its end: a scheduler and a worker stop one after the other, and before them the API.
+func TestSupervisorsWaitForTheEnd(t *testing.T) {
+	t.Parallel()
+	least := worker.Default().DrainTimeout + 30*time.Second // 20 for requests, 3 for the scheduler, 7 for what a worker writes
+	for file, pattern := range map[string]string{
+		"compose.yaml":               `(?m)^  compactor:\n(?:    .*\n)*    stop_grace_period: (\w+)`,
+		"systemd/compactor@.service": `(?m)^TimeoutStopSec=(\d+)$`,
+		"kubernetes/base/pod.yaml":   `(?m)^ +terminationGracePeriodSeconds: (\d+)`,
+	} {
+		found := regexp.MustCompile(pattern).FindStringSubmatch(read(t, file))
+		if found == nil {
+			t.Errorf("%s: no time", file)
+			continue
+		}
+		wait, err := time.ParseDuration(found[1])
+		if err != nil {
+			wait, err = time.ParseDuration(found[1] + "s")
+		}
+		if err != nil || wait < least {
+			t.Errorf("%s: %v, %v, want %v", file, wait, err, least)
+		}
+	}
+}
+
+// A release is made seldom: what it packs must still be there.
+func TestAReleaseFindsItsFiles(t *testing.T) {
+	t.Parallel()
+	var file struct {
+		Builds   []struct{ Ldflags []string }
+		Archives []struct{ Files []string }
+		Nfpms    []struct{ Contents []struct{ Src string } }
+		Dockers  []struct{ Dockerfile string } `yaml:"dockers_v2"`
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "../.goreleaser.yaml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{file.Dockers[0].Dockerfile}
+	names = append(names, file.Archives[0].Files...)
+	for _, c := range file.Nfpms[0].Contents {
+		names = append(names, c.Src)
+	}
+	for _, name := range names {
+		if found, err := filepath.Glob("../" + name); err != nil || len(found) == 0 {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	// The same binary from both, but for the way to write the version.
+	variable, _, _ := strings.Cut(file.Builds[0].Ldflags[0], "=v{{")
+	if !strings.Contains(read(t, "Dockerfile"), variable+"=$VERSION") || !strings.Contains(read(t, "../cmd/internal/cli/version.go"), "var imageVersion string") {
+		t.Errorf("%q is not how the image is built", variable)
 	}
 }
 
