@@ -24,3 +24,8 @@ func TestIntegrationsAgentsSDK(t *testing.T) {
 	s := newServer(t).works(t)
 	s.tries(t, "openai-agents", s.key(t, "operate", "acme"), "turns", "items", "transactions", "guarded", "compaction", "unreachable")
 }
+
+func TestIntegrationsClaudeAgentSDK(t *testing.T) {
+	s := newServer(t).works(t)
+	s.tries(t, "claude-agent-sdk", s.key(t, "operate", "acme"), "readers", "calls", "imported", "unreachable", "cli")
+}
