@@ -33,6 +33,8 @@ type Config struct {
 	// Truncation returns the rule by which the database truncates sessions of a kind without
 	// a worker. If nil, all runs of sweeps need one.
 	Truncation func(ctx context.Context, k store.SessionKind) (store.Truncation, error) `yaml:"-" json:"-"`
+	// Attached brings rows of attached tables into the log, and reports whether there are more. It may be nil.
+	Attached func(ctx context.Context) (more bool, err error) `yaml:"-" json:"-"`
 	// Siblings are the other databases of the fleet, whose use counts for the limits of this one.
 	Siblings []Sibling `yaml:"-" json:"-"`
 

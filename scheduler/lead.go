@@ -59,6 +59,7 @@ func (s *Scheduler) lead(ctx context.Context, sent, started time.Time) {
 		g.Go(func() error { return s.runSibling(gctx, b) })
 	}
 	g.Go(func() error { return s.runPolicy(gctx) })
+	g.Go(func() error { return s.runAttached(gctx) })
 	g.Go(func() error { return s.runPurge(gctx) })
 	g.Go(func() error { return s.runRetention(gctx) })
 	if err := g.Wait(); ctx.Err() == nil {

@@ -199,6 +199,18 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	return err
 }
 
+// Schema returns the schema of all objects of a store. It is for packages below this one, as the next two functions are.
+func Schema(s *Store) string { return s.schema }
+
+// InTx calls f with a transaction on the connections of a store, with its settings, and commits it unless f returns
+// an error. op prefixes errors, of which those of the database are as those of methods.
+func InTx(ctx context.Context, s *Store, op string, f func(tx pgx.Tx) error) error {
+	return wrap(op, pgx.BeginFunc(ctx, s.pool, f))
+}
+
+// MapError returns an error of the driver as the methods of a Store return it.
+func MapError(err error) error { return mapError(err) }
+
 // Pooled reports whether the connections lead through a pooler.
 func (s *Store) Pooled() bool { return s.pool.pooled }
 

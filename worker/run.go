@@ -73,6 +73,15 @@ func (w *Worker) try(ctx context.Context, run store.RunID, replan bool) (again b
 // Apply and Finish let only one of them end the run.
 func (w *Worker) claim(ctx context.Context, run store.RunID) (*runContext, error) {
 	c, err := w.store.Load(ctx, run)
+	if err == nil && c.Trigger == store.TriggerOperator && w.config.Refresh != nil {
+		changed, failed := w.config.Refresh(ctx, c.Session.Key)
+		if failed != nil {
+			w.logger.WarnContext(ctx, "session not refreshed before its run", "run", run, "error", failed)
+		}
+		if changed {
+			c, err = w.store.Load(ctx, run)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

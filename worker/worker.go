@@ -80,6 +80,9 @@ type Config struct {
 	// WriteTimeout bounds the write of a run's outcome after its context has ended.
 	// Defaults to 5 s.
 	WriteTimeout time.Duration `yaml:"-" json:"-"`
+	// Refresh brings what the application has written last into a session before an operator's run of it, and reports whether it may
+	// have changed the session. It may be nil.
+	Refresh func(ctx context.Context, k store.Key) (bool, error) `yaml:"-" json:"-"`
 	// Logger receives one line per run. Defaults to a logger that discards.
 	Logger *slog.Logger `yaml:"-" json:"-"`
 	// Observer receives events, for metrics. It may be nil.

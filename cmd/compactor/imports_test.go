@@ -100,7 +100,7 @@ var mayImport = []rule{
 	{"cmd/internal/web", []string{
 		"cmd/internal/api", "cmd/internal/policies", "cmd/internal/reports", "cmd/internal/term", "store", "scheduler", "strategies/...",
 	}},
-	{"cmd/...", []string{"cmd/...", "strategies/...", "store", "migrations", "worker/...", "scheduler/..."}},
+	{"cmd/...", []string{"cmd/...", "strategies/...", "store", "store/attach", "migrations", "worker/...", "scheduler/..."}},
 	{"deploy/...", []string{"strategies/...", "store", "cmd"}},
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/store/attach"
 	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/llm/redislimit"
 	"github.com/sessionstore/compactor/strategies/plan"
@@ -38,6 +39,8 @@ type App struct {
 
 	client  redis.UniversalClient // for rate limits of models
 	metrics *metrics.Metrics      // may be nil
+
+	attached *attach.Drainer
 }
 
 // AppOptions configures NewApp.
@@ -97,7 +100,7 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 	}
 	c.Policy.ModelTable = c.Models.Version()
 	app := &App{
-		Config: c, Logger: logger, Store: st, Redis: queue, installation: name, metrics: o.Metrics,
+		Config: c, Logger: logger, Store: st, Redis: queue, installation: name, metrics: o.Metrics, attached: attach.NewDrainer(st),
 		Planner:  newPlanner(c, o.Registry, logger),
 		Enqueuer: jobs.NewEnqueuer(queue, name, c.Worker.JobTimeout), client: newRedis(queue),
 	}
@@ -148,6 +151,7 @@ func (a *App) WorkerRole() Role {
 	if a.metrics != nil {
 		c.Observer = a.metrics
 	}
+	c.Refresh = a.attached.DrainKey
 	w := worker.New(a.Store.Worker, a.Planner, c)
 	return Role{"worker", func(ctx context.Context) error { return w.Run(ctx, a.Redis, a.installation) }}
 }
@@ -160,7 +164,7 @@ func (a *App) Scheduler(fleet ...*App) (*scheduler.Scheduler, error) {
 	c.Truncation = func(ctx context.Context, k store.SessionKind) (store.Truncation, error) {
 		return a.Planner.Truncation(ctx, a.Store.Worker, k)
 	}
-	c.Models = policies.ModelPrefixes(a.Config)
+	c.Models, c.Attached = policies.ModelPrefixes(a.Config), a.attached.Drain
 	for _, b := range fleet {
 		if b.installation != a.installation {
 			c.Siblings = append(c.Siblings, scheduler.Sibling{

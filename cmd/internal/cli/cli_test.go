@@ -124,6 +124,12 @@ func database(t *testing.T) []string {
 // startWorker runs the worker role for the time of the test.
 func startWorker(t *testing.T, environ []string, flags map[string]string) {
 	t.Helper()
+	startRoles(t, environ, flags, func(app *App) ([]Role, error) { return []Role{app.WorkerRole()}, nil })
+}
+
+// startRoles runs roles for the time of the test.
+func startRoles(t *testing.T, environ []string, flags map[string]string, of func(*App) ([]Role, error)) {
+	t.Helper()
 	c, err := config.Load(config.LoadOptions{Environ: environ, Flags: flags, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -132,9 +138,13 @@ func startWorker(t *testing.T, environ []string, flags map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	roles, err := of(app)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
-	go func() { ended <- RunRoles(ctx, app.WorkerRole()) }()
+	go func() { ended <- RunRoles(ctx, roles...) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {

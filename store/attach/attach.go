@@ -1,0 +1,206 @@
+package attach
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/sessionstore/compactor/store"
+)
+
+// Attachment is an attached table. Its methods are safe for concurrent use, also by several processes.
+type Attachment struct {
+	Spec
+	Schema    string    `json:"schema"`
+	CreatedAt time.Time `json:"created_at"`
+
+	st     *store.Store
+	preset Preset
+	names  *strings.Replacer
+}
+
+// List returns the attachments of an installation, by name.
+func List(ctx context.Context, st *store.Store) (all []*Attachment, err error) {
+	err = store.InTx(ctx, st, "list attachments", func(tx pgx.Tx) error {
+		query := `SELECT spec, in_schema, created_at FROM ` + store.Schema(st) + `.attachments ORDER BY name`
+		rows, _ := tx.Query(ctx, query) // rows hold the error
+		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Attachment, error) {
+			a := &Attachment{st: st}
+			if err := row.Scan(&a.Spec, &a.Schema, &a.CreatedAt); err != nil {
+				return nil, err
+			}
+			for _, p := range Presets() {
+				if p.Name == a.Preset {
+					a.preset = p
+				}
+			}
+			a.names = strings.NewReplacer("@.", a.Schema+".", "compactor.", store.Schema(st)+".")
+			return a, nil
+		})
+		return err
+	})
+	return all, err
+}
+
+// Get returns an attachment by its name. store.ErrNotFound: there is none.
+func Get(ctx context.Context, st *store.Store, name string) (*Attachment, error) {
+	all, err := List(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, a := range all {
+		if a.Name == name || a.Table == name {
+			return a, nil
+		}
+		names = append(names, a.Name)
+	}
+	attached := "no table is attached"
+	if len(names) > 0 {
+		attached = "attached are: " + strings.Join(names, ", ")
+	}
+	return nil, &store.Error{Kind: store.ErrNotFound, Message: fmt.Sprintf("there is no attachment %s (%s)", name, attached)}
+}
+
+// Tries of statements that wait for a lock on the application's table, and how long one waits. While it waits,
+// writers wait behind it.
+const (
+	lockTries = 20
+	lockWait  = time.Second
+)
+
+// Apply attaches the table: see SQL. It waits for transactions that write to the table, a second at a time, so that
+// writers do not wait longer than that. store.ErrBusy: the table was never free.
+func (p *Plan) Apply(ctx context.Context, st *store.Store) (*Attachment, error) {
+	statements, err := p.SQL(store.Schema(st))
+	if err != nil {
+		return nil, err
+	}
+	if err := retryLock(ctx, st, "attach", statements); err != nil {
+		return nil, err
+	}
+	return Get(ctx, st, p.Name)
+}
+
+// Detach drops all of the attachment. The table and its rows stay as they are, and so do the sessions in the log.
+func (a *Attachment) Detach(ctx context.Context) error {
+	drop := `DROP SCHEMA ` + a.Schema + ` CASCADE; DELETE FROM compactor.attachments WHERE name = ` + literal(a.Name)
+	return retryLock(ctx, a.st, "detach", a.names.Replace(drop))
+}
+
+// retryLock executes statements in a transaction, again where a lock is not to be had.
+func retryLock(ctx context.Context, st *store.Store, op, statements string) error {
+	for try := 1; ; try++ {
+		err := store.InTx(ctx, st, op, func(tx pgx.Tx) error {
+			set := fmt.Sprintf("SET LOCAL lock_timeout = %d; SET LOCAL client_min_messages = warning", lockWait.Milliseconds())
+			if _, err := tx.Exec(ctx, set); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, statements)
+			return err
+		})
+		if try == lockTries || !errors.Is(err, store.ErrBusy) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lockWait / 4):
+		}
+	}
+}
+
+// Difference is a row of which the log has something else than the table.
+type Difference struct {
+	Session string `json:"session"`
+	Key     string `json:"key"`
+	Text    string `json:"difference"`
+}
+
+// Status is how an attachment stands.
+type Status struct {
+	Sessions int64 `json:"sessions"`
+	Rows     int64 `json:"rows"`
+	Messages int64 `json:"messages"` // of these rows
+	// Notes are rows that are to be read.
+	Notes int64 `json:"notes"`
+	// Faults are rows that are no message.
+	Faults int64 `json:"faults"`
+	// Backfilled is false while rows that were there before are being read.
+	Backfilled bool `json:"backfilled"`
+}
+
+// Status counts.
+func (a *Attachment) Status(ctx context.Context) (s Status, err error) {
+	err = store.InTx(ctx, a.st, "count attached rows", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
+			return err
+		}
+		const query = `
+			SELECT (SELECT count(*) FROM @.sessions), count(*), coalesce(sum(cardinality(ids)), 0),
+				(SELECT count(*) FROM @.notes), count(*) FILTER (WHERE fault IS NOT NULL), (SELECT done FROM @.backfill) FROM @.rows WHERE NOT gone`
+		return tx.QueryRow(ctx, a.names.Replace(query)).Scan(&s.Sessions, &s.Rows, &s.Messages, &s.Notes, &s.Faults, &s.Backfilled)
+	})
+	return s, err
+}
+
+// Check compares each row of the table with what was read of it and with the log, and returns the number of rows that
+// differ with the first of them. It reads the whole table. Rows whose notes wait are left out. With repair, the next
+// drain reads the rows that differ.
+func (a *Attachment) Check(ctx context.Context, most int, repair bool) (total int64, first []Difference, err error) {
+	err = store.InTx(ctx, a.st, "compare attached rows", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0; SET LOCAL work_mem = '64MB'; SET LOCAL jit = off"); err != nil {
+			return err
+		}
+		query := `WITH d AS MATERIALIZED (SELECT * FROM @.differences())`
+		if repair {
+			query += `, noted AS (INSERT INTO @.notes (session, key) SELECT session, key FROM d WHERE session IS NOT NULL)`
+		}
+		query += ` SELECT count(*) OVER (), coalesce(session::text, ''), key, difference FROM d ORDER BY session, key LIMIT $1`
+		rows, _ := tx.Query(ctx, a.names.Replace(query), max(1, most)) // rows hold the error
+		var d Difference
+		_, err := pgx.ForEachRow(rows, []any{&total, &d.Session, &d.Key, &d.Text}, func() error {
+			first = append(first, d)
+			return nil
+		})
+		return err
+	})
+	return total, first, err
+}
+
+// CutOff counts sessions whose view has more rows than the application reads.
+type CutOff struct {
+	Rows     int   `json:"rows"`
+	Sessions int64 `json:"sessions"`
+}
+
+// CutOff counts the sessions whose view has more than so many messages; 0 is the default of the program whose table
+// it is, if it has one. An application that reads no more than its newest rows does not see the summary of such a
+// session.
+func (a *Attachment) CutOff(ctx context.Context, rows int) (c CutOff, err error) {
+	if c.Rows = cmp.Or(rows, a.preset.Rows); c.Rows == 0 {
+		return c, nil
+	}
+	err = store.InTx(ctx, a.st, "count sessions", func(tx pgx.Tx) error {
+		const query = `
+			SELECT count(*) FROM @.sessions a JOIN compactor.sessions s ON s.tenant = a.tenant AND s.id = a.id
+			WHERE s.live_messages > $1 AND s.revision > 0`
+		return tx.QueryRow(ctx, a.names.Replace(query), c.Rows).Scan(&c.Sessions)
+	})
+	return c, err
+}
+
+// WindowSetting names the setting by which the program limits how many rows it reads.
+func (a *Attachment) WindowSetting() string { return cmp.Or(a.preset.Window, "raise its limit") }
+
+// isData reports whether an error is one of the values in rows, such as text that is no JSON, or of a name.
+func isData(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (strings.HasPrefix(pg.Code, "22") || pg.Code == "42602")
+}

@@ -1,0 +1,138 @@
+CREATE SCHEMA {{.Schema}};
+
+-- The sessions of the table that are in the log, as session id of tenant: all of their rows, but those in notes.
+CREATE TABLE {{.Schema}}.sessions (session {{.SessionType}} PRIMARY KEY, tenant text NOT NULL, id text NOT NULL);
+
+-- The messages that each row has become.
+CREATE TABLE {{.Schema}}.rows (
+    session  {{.SessionType}} NOT NULL,
+    key      text NOT NULL,
+    seq      bigint,                        -- of the first message
+    version  int NOT NULL,                  -- of the newest id
+    ids      text[] NOT NULL,
+    digests  text[] NOT NULL,               -- of the messages
+    elements int[],                         -- by part of the row: the number in ids of the message that has it
+    digest   uuid,                          -- of the columns
+    fault    text,                          -- why the row is no message
+    gone     boolean NOT NULL,              -- deleted from the table
+    PRIMARY KEY (session, key)
+);
+CREATE INDEX ON {{.Schema}}.rows (session, seq);
+CREATE INDEX ON {{.Schema}}.rows (session) WHERE fault IS NOT NULL;
+
+-- Rows that were inserted, updated or deleted since they were last read.
+CREATE TABLE {{.Schema}}.notes (id bigint GENERATED ALWAYS AS IDENTITY, session {{.SessionType}}, key text)
+    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX ON {{.Schema}}.notes (session);
+
+-- How far the rows that were there before have been read.
+CREATE TABLE {{.Schema}}.backfill (only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row), last text, done boolean NOT NULL);
+INSERT INTO {{.Schema}}.backfill VALUES (true, NULL, false);
+
+CREATE FUNCTION {{.Schema}}.read(p_session {{.SessionType}}, p_keys text[])
+RETURNS TABLE (key text, digest uuid, tenant text, role text, content text, tool_calls text, tool_call_id text, created_at timestamptz)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+    IF p_keys IS NULL THEN
+        RETURN QUERY SELECT {{.Read}} FROM {{.Table}} t WHERE t.{{.Session}} = p_session AND ({{.Where}}) ORDER BY {{.Order}};
+    ELSE
+        RETURN QUERY SELECT {{.Read}} FROM {{.Table}} t WHERE t.{{.Session}} = p_session AND t.{{.Key}} = ANY (p_keys::{{.KeyType}}[]) AND ({{.Where}}) ORDER BY {{.Order}};
+    END IF;
+END $f$;
+
+CREATE FUNCTION {{.Schema}}.sessions_behind(p_last text, p_limit int) RETURNS SETOF {{.SessionType}}
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
+    SELECT DISTINCT t.{{.Session}} FROM {{.Table}} t WHERE (p_last IS NULL AND t.{{.Session}} IS NOT NULL OR t.{{.Session}} > p_last::{{.SessionType}}) ORDER BY 1 LIMIT p_limit
+$f$;
+
+-- Rows that differ from what was read, with those whose messages are not in the log.
+CREATE FUNCTION {{.Schema}}.differences() RETURNS TABLE (session {{.SessionType}}, key text, difference text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
+    SELECT d.* FROM (
+        SELECT coalesce(t.session, r.session) AS session, coalesce(t.key, r.key) AS key,
+            CASE WHEN t.key IS NOT NULL AND t.session IS NULL THEN 'has no session' WHEN r.fault IS NOT NULL THEN r.fault
+                WHEN t.key IS NULL THEN 'is deleted, its messages are not' WHEN r.key IS NULL THEN 'is not in the log' WHEN t.digest <> r.digest THEN 'was changed'
+                WHEN cardinality(r.ids) <> (SELECT count(*) FROM {{.Compactor}}.message_log m WHERE m.sid = s.sid AND m.id = ANY (r.ids)) THEN 'has a message that the log has not'
+                WHEN r.seq < max(r.seq) OVER (PARTITION BY t.session ORDER BY t.n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) THEN 'is before an earlier row in the log' END AS difference
+        FROM (SELECT t.{{.Session}} AS session, t.{{.Key}}::text AS key, {{.Digest}} AS digest, row_number() OVER (PARTITION BY t.{{.Session}} ORDER BY {{.Order}}) AS n
+            FROM {{.Table}} t WHERE ({{.Where}})) t
+        FULL JOIN (SELECT * FROM {{.Schema}}.rows WHERE NOT gone) r ON r.session = t.session AND r.key = t.key
+        LEFT JOIN {{.Schema}}.sessions a ON a.session = r.session
+        LEFT JOIN {{.Compactor}}.sessions s ON s.tenant = a.tenant AND s.id = a.id) d
+    WHERE d.difference IS NOT NULL AND NOT EXISTS (SELECT FROM {{.Schema}}.notes n WHERE n.session = d.session AND n.key = d.key)
+$f$;
+
+{{range .Triggers}}CREATE FUNCTION {{$.Schema}}.note_{{.Event}}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+    INSERT INTO {{$.Schema}}.notes (session, key) {{.Select}};
+    RETURN NULL;
+END $f$;
+{{end}}{{if .View}}
+-- A row as it is in the view: with another content, or with that of a summary.
+CREATE FUNCTION {{.Schema}}.encode(t {{.Table}}, c jsonb) RETURNS {{.Table}} LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    o     jsonb := {{if .JSON}}t.{{.Content}}::jsonb{{else}}NULL{{end}};
+    m     jsonb := c->'messages'->0->'message';
+    body  text := {{.Compactor}}.message_text(m);
+    fresh boolean := c ? 'fresh';
+    sent  text := {{.NativeRole}};   -- the role in the words of the table
+BEGIN
+    RETURN jsonb_populate_record(t, {{.Encode}});
+EXCEPTION WHEN data_exception THEN   -- the application's own text, such as an escaped NUL: as it is
+    RETURN t;
+END $f$;
+
+-- The rows of the view of a session: change is null for one that is as in the table.
+CREATE FUNCTION {{.Schema}}.history(p_session {{.SessionType}}) RETURNS TABLE (key {{.KeyType}}, change jsonb)
+LANGUAGE plpgsql STABLE ROWS 100 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = 'force_generic_plan' AS $f$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY WITH v AS MATERIALIZED (
+        SELECT v.* FROM {{.Schema}}.sessions a CROSS JOIN LATERAL {{.Compactor}}.attached_view(a.tenant, a.id, false) v WHERE a.session = p_session)
+    SELECT r.key::{{.KeyType}}, CASE WHEN count(*) FILTER (WHERE v.kind = 'source') < cardinality(r.ids) THEN jsonb_build_object('ids', r.ids, 'elements', r.elements,
+        'messages', jsonb_agg(jsonb_build_object('id', v.origin, 'kind', v.kind, 'message', v.message) ORDER BY v.n)) END
+    FROM v JOIN {{.Schema}}.rows r ON r.session = p_session AND r.key = v.row WHERE r.fault IS NULL GROUP BY r.session, r.key
+    UNION ALL   -- a summary has the key, the time and the other columns of the first row that it stands for
+    SELECT (SELECT r.key FROM {{.Schema}}.rows r WHERE r.session = p_session AND r.seq >= v.at AND NOT r.gone ORDER BY r.seq LIMIT 1)::{{.KeyType}},
+        jsonb_build_object('fresh', true, 'messages', jsonb_build_array(jsonb_build_object('message', v.message)))
+    FROM v WHERE v.kind NOT IN ('source', 'bare') AND v.row IS NULL;
+END $f$;
+
+CREATE VIEW {{.Schema}}.{{.ViewName}} AS
+SELECT {{range $i, $c := .Columns}}{{if $i}}, {{end}}{{if eq $c $.Session}}a.session AS {{$c}}{{else}}(x.r).{{$c}}{{end}}{{end}}
+FROM {{.Schema}}.sessions a CROSS JOIN LATERAL {{.Schema}}.history(a.session) h
+JOIN {{.Table}} t ON t.{{.Key}} = h.key AND t.{{.Session}} = a.session
+CROSS JOIN LATERAL (SELECT CASE WHEN h.change IS NULL THEN t ELSE {{.Schema}}.encode(t, h.change) END AS r OFFSET 0) x
+UNION ALL   -- what is not in the log yet, or cannot be there
+SELECT {{range $i, $c := .Columns}}{{if $i}}, {{end}}t.{{$c}}{{end}}
+FROM (SELECT n.session, n.key FROM {{.Schema}}.notes n UNION SELECT r.session, r.key FROM {{.Schema}}.rows r WHERE r.fault IS NOT NULL) n
+JOIN {{.Table}} t ON t.{{.Key}} = n.key::{{.KeyType}} AND t.{{.Session}} = n.session
+WHERE NOT EXISTS (SELECT FROM {{.Schema}}.rows r WHERE r.session = n.session AND r.key = n.key AND NOT r.gone AND r.fault IS NULL) AND ({{.Where}})
+UNION ALL   -- sessions that the backfill has not reached
+SELECT {{range $i, $c := .Columns}}{{if $i}}, {{end}}t.{{$c}}{{end}}
+FROM {{.Table}} t WHERE NOT (SELECT done FROM {{.Schema}}.backfill) AND ({{.Where}})
+    AND NOT EXISTS (SELECT FROM {{.Schema}}.sessions a WHERE a.session = t.{{.Session}})
+    AND NOT EXISTS (SELECT FROM {{.Schema}}.notes n WHERE n.session = t.{{.Session}} AND n.key = t.{{.Key}}::text);
+{{end}}
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {{.Schema}} FROM PUBLIC;
+DO $f$
+DECLARE
+    r text;
+BEGIN
+    FOR r IN SELECT quote_ident(rolname) FROM pg_roles WHERE rolname = '{{.Worker}}' LOOP
+        EXECUTE format('GRANT USAGE ON SCHEMA {{.Schema}} TO %1$s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {{.Schema}} TO %1$s;
+            GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {{.Schema}} TO %1$s', r);
+    END LOOP;
+{{if .View}}    -- Who may read the table may read the view.
+    FOR r IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE (SELECT quote_ident(g.rolname) FROM pg_roles g WHERE g.oid = a.grantee) END
+        FROM pg_class c CROSS JOIN LATERAL aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = {{.TableLiteral}}::regclass AND a.privilege_type = 'SELECT' LOOP
+        EXECUTE format('GRANT USAGE ON SCHEMA {{.Schema}} TO %1$s; GRANT SELECT ON {{.Schema}}.{{.ViewName}} TO %1$s;
+            GRANT EXECUTE ON FUNCTION {{.Schema}}.history, {{.Schema}}.encode TO %1$s', r);
+    END LOOP;
+{{end}}END $f$;
+
+INSERT INTO {{.Compactor}}.attachments (name, in_schema, spec) VALUES ({{.NameLiteral}}, {{.SchemaLiteral}}, {{.SpecLiteral}});
+
+-- Last, as these wait for transactions that write to the table, and others wait behind them.
+{{range .Triggers}}CREATE TRIGGER {{$.Schema}}_{{.Event}} AFTER {{.When}} EXECUTE FUNCTION {{$.Schema}}.note_{{.Event}}();
+{{end}}

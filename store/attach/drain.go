@@ -1,0 +1,484 @@
+package attach
+
+import (
+	"context"
+	"crypto/md5" //nolint:gosec // tells messages of a row apart, and guards nothing
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/formats"
+)
+
+// Bounds of one drain: sessions at once, sessions of a page, notes of a session.
+const (
+	atOnce       = 4
+	sessionsPage = 200
+	notesOf      = 5000
+	maxVersions  = 100 // that are looked for of a row
+)
+
+// row is a row of the table as read by the function read.
+type row struct {
+	Key, Digest, Role, Content, ToolCalls, ToolCallID string
+	At                                                time.Time
+
+	known    *known
+	messages []message
+	elements []int
+	fault    string
+}
+
+// known is the entry of a row in the map.
+type known struct {
+	Key      string   `json:"key"`
+	Seq      int64    `json:"seq,omitempty"`
+	Version  int      `json:"version"`
+	IDs      []string `json:"ids"`
+	Digests  []string `json:"digests"`
+	Elements []int    `json:"elements,omitempty"`
+	Digest   string   `json:"digest,omitempty"`
+	Fault    string   `json:"fault,omitempty"`
+	Gone     bool     `json:"gone"`
+}
+
+// message is one of a row, as JSON without and with its envelope.
+type message struct {
+	id, digest string
+	raw        []byte
+}
+
+// Drain reads rows that were noted, and of the backfill a page of sessions, and brings them into the log. It returns
+// the number of sessions that it has read, and whether there may be more.
+func (a *Attachment) Drain(ctx context.Context) (n int, more bool, err error) {
+	var noted, behind []string
+	var done bool
+	err = store.InTx(ctx, a.st, "read notes", func(tx pgx.Tx) error {
+		const query = `
+			SELECT array(SELECT DISTINCT session::text
+				FROM (SELECT session FROM @.notes WHERE session IS NOT NULL LIMIT 25 * $1) n LIMIT $1),
+				CASE WHEN NOT b.done THEN array(SELECT s::text FROM @.sessions_behind(b.last, $1) s) END, b.done FROM @.backfill b`
+		return tx.QueryRow(ctx, a.names.Replace(query), sessionsPage).Scan(&noted, &behind, &done)
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	for _, sessions := range [][]string{noted, behind} {
+		g, ctx := errgroup.WithContext(ctx)
+		g.SetLimit(atOnce)
+		for _, session := range sessions {
+			g.Go(func() error {
+				err := a.DrainSession(ctx, session)
+				if errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrInUse) {
+					err = nil // its notes are there the next time
+				}
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return 0, false, err
+		}
+	}
+	if !done {
+		err = store.InTx(ctx, a.st, "backfill", func(tx pgx.Tx) error {
+			var last *string
+			if len(behind) > 0 {
+				last = &behind[len(behind)-1]
+			}
+			const reached = `UPDATE @.backfill SET last = coalesce($1, last), done = $2`
+			_, err := tx.Exec(ctx, a.names.Replace(reached), last, len(behind) < sessionsPage)
+			return err
+		})
+	}
+	return len(noted) + len(behind), len(noted) == sessionsPage || len(behind) == sessionsPage, err
+}
+
+// DrainSession reads the noted rows of a session, or all of them where it is not in the log yet. What the log holds
+// of the session is then what the table has, but for rows that are no messages. It is one transaction, besides the
+// erasure of deleted rows, and waits for another drain of the session.
+func (a *Attachment) DrainSession(ctx context.Context, session string) error {
+	var deleted []string
+	var k store.Key
+	for {
+		err := store.InTx(ctx, a.st, "drain rows of session "+session, func(tx pgx.Tx) (err error) {
+			d := &drain{Attachment: a, ctx: ctx, tx: tx, session: session, erased: deleted}
+			deleted, err = d.run()
+			k = store.Key{Tenant: d.tenant, Session: d.id}
+			return err
+		})
+		switch {
+		case errors.Is(err, store.ErrArchived):
+			if _, err := a.st.Admin.Restore(ctx, k); err != nil {
+				return err
+			}
+		case errors.Is(err, errErase): // first, so that a crash between leaves the notes
+			if _, err := a.st.Admin.Erase(ctx, k, deleted, "rows were deleted from "+a.Table, "attach", false); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// errErase ends a transaction that found rows whose messages are to be erased first.
+var errErase = &store.Error{Kind: errors.New("erase first")}
+
+// drain is one transaction of DrainSession.
+type drain struct {
+	*Attachment
+	ctx             context.Context //nolint:containedctx // of one call
+	tx              pgx.Tx
+	session         string
+	tenant, id      string
+	erased          []string // ids that are erased
+	appended, edits []*row
+}
+
+func (d *drain) query(dest []any, sql string, args ...any) error {
+	return d.tx.QueryRow(d.ctx, d.names.Replace(sql), args...).Scan(dest...)
+}
+
+func (d *drain) exec(sql string, args ...any) error {
+	_, err := d.tx.Exec(d.ctx, d.names.Replace(sql), args...)
+	return err
+}
+
+// run returns, with errErase, the messages to erase.
+func (d *drain) run() (erase []string, err error) {
+	all := false // rows, as the session is not in the log
+	err = d.query([]any{&d.tenant, &d.id}, `SELECT tenant, id FROM @.sessions WHERE session = $1 FOR UPDATE`, d.session)
+	if errors.Is(err, pgx.ErrNoRows) {
+		all = true
+		d.tenant, d.id, err = d.Tenant, d.Name+":"+d.session, nil
+		if d.TenantColumn != "" {
+			const tenant = `SELECT coalesce((SELECT r.tenant FROM @.read($1, NULL) r WHERE r.tenant <> '' LIMIT 1), '')`
+			err = d.query([]any{&d.tenant}, tenant, d.session)
+		}
+		if d.tenant == "" {
+			d.tenant = store.DefaultTenant
+		}
+		if err == nil {
+			err = d.exec(`INSERT INTO @.sessions VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, d.session, d.tenant, d.id)
+		}
+		if err == nil { // another drain may have been faster
+			const alone = `SELECT NOT EXISTS (SELECT FROM @.rows WHERE session = $1) FROM @.sessions WHERE session = $1 FOR UPDATE`
+			err = d.query([]any{&all}, alone, d.session)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	var notes []int64
+	var keys []string
+	const noted = `SELECT coalesce(array_agg(id), '{}'), coalesce(array_agg(DISTINCT key) FILTER (WHERE key IS NOT NULL), '{}')
+		FROM (SELECT id, key FROM @.notes WHERE session = $1 ORDER BY id LIMIT $2) n`
+	if err := d.query([]any{&notes, &keys}, noted, d.session, notesOf); err != nil {
+		return nil, err
+	}
+	if all {
+		keys = nil
+	}
+	rows, gone, err := d.read(keys)
+	if err != nil {
+		return nil, err
+	}
+	if d.OnDelete == Erase {
+		for _, k := range gone {
+			erase = append(erase, k.IDs...)
+		}
+		if len(erase) > 0 && !slices.Equal(erase, d.erased) {
+			return erase, errErase
+		}
+	}
+	changed, err := d.sort(rows)
+	if err == nil {
+		err = d.append()
+	}
+	if err != nil {
+		return nil, err
+	}
+	wait := []string{} // keys of rows that are to be read again
+	outer := d.tx
+	err = pgx.BeginFunc(d.ctx, outer, func(tx pgx.Tx) error {
+		d.tx = tx
+		return errors.Join(d.replace(), d.remove(gone))
+	})
+	d.tx = outer
+	if errors.Is(store.MapError(err), store.ErrInUse) { // an open tool loop with signed reasoning holds the view until later rows end it
+		err = nil
+		for _, r := range d.edits {
+			wait = append(wait, r.Key)
+		}
+		for _, k := range gone {
+			wait = append(wait, k.Key)
+		}
+		gone = nil
+		changed = slices.DeleteFunc(changed, func(r *row) bool { return slices.Contains(wait, r.Key) })
+	}
+	if err == nil {
+		err = d.save(changed, gone)
+	}
+	if err == nil {
+		err = d.clear(gone)
+	}
+	if err == nil {
+		err = d.exec(`DELETE FROM @.notes WHERE session = $1 AND id = ANY ($2) AND coalesce(key, '') <> ALL ($3)`, d.session, notes, wait)
+	}
+	return nil, err
+}
+
+// read returns the rows with some keys, nil for all, in the order of the table, and the entries of those that are
+// deleted.
+func (d *drain) read(keys []string) (rows []*row, gone []*known, err error) {
+	var raw []byte
+	const before = `SELECT coalesce(jsonb_agg(to_jsonb(r) - 'session'), '[]') FROM @.rows r WHERE session = $1 AND key = ANY ($2)`
+	if err := d.query([]any{&raw}, before, d.session, keys); err != nil {
+		return nil, nil, err
+	}
+	var known []*known
+	if err := json.Unmarshal(raw, &known); err != nil {
+		return nil, nil, err
+	}
+	const now = `SELECT key, digest::text, coalesce(role, ''), coalesce(content, ''), coalesce(tool_calls, ''),
+		coalesce(tool_call_id, ''), coalesce(created_at, '0001-01-01Z') FROM @.read($1, $2)`
+	found, _ := d.tx.Query(d.ctx, d.names.Replace(now), d.session, keys) // rows hold the error
+	rows, err = pgx.CollectRows(found, func(r pgx.CollectableRow) (*row, error) {
+		var x row
+		return &x, r.Scan(&x.Key, &x.Digest, &x.Role, &x.Content, &x.ToolCalls, &x.ToolCallID, &x.At)
+	})
+	byKey := map[string]*row{}
+	for _, r := range rows {
+		byKey[r.Key] = r
+	}
+	for _, k := range known {
+		if r := byKey[k.Key]; r != nil {
+			r.known = k
+		} else if !k.Gone {
+			gone = append(gone, k)
+		}
+	}
+	return rows, gone, err
+}
+
+// sort decodes rows and sets which of them are to be appended and which edited. It returns the ones
+// that have changed.
+func (d *drain) sort(rows []*row) (changed []*row, err error) {
+	last := int64(math.MaxInt64) // the seq of the session's last row
+	for _, r := range rows {
+		k := r.known
+		if k != nil && k.Digest == r.Digest && !k.Gone {
+			continue
+		}
+		changed = append(changed, r)
+		d.decode(r)
+		if k == nil {
+			r.known = &known{Version: 1}
+		}
+		r.known.Key, r.known.Digest, r.known.Fault = r.Key, r.Digest, r.fault
+		if r.fault != "" {
+			r.known.Gone = false
+			continue
+		}
+		k = r.known
+		n := 0 // messages that are as they were
+		for n < min(len(k.Digests), len(r.messages)) && k.Digests[n] == r.messages[n].digest {
+			n++
+		}
+		back := k.Gone && d.OnDelete != Keep
+		k.Gone = false
+		if n < len(k.Digests) || back && d.OnDelete == Erase {
+			k.Version++
+		}
+		if back && d.OnDelete == Erase {
+			n = 0
+		}
+		was := len(k.IDs)
+		ids := slices.Clone(k.IDs[:n])
+		for i := n; i < len(r.messages); i++ {
+			ids = append(ids, fmt.Sprintf("%s#%d@%d", r.Key, i+1, k.Version))
+		}
+		for i := range r.messages {
+			r.messages[i].id = ids[i]
+		}
+		if n == was && n < len(ids) && last == math.MaxInt64 && was > 0 {
+			if err := d.query([]any{&last}, `SELECT coalesce(max(seq), 0) FROM @.rows WHERE session = $1`, d.session); err != nil {
+				return nil, err
+			}
+		}
+		switch grown := n == was; {
+		case back, was == 0, grown && k.Seq == last:
+			d.appended = append(d.appended, r)
+		case grown && n == len(ids): // the columns differ, the messages do not
+		default:
+			d.edits = append(d.edits, r)
+			continue // replace needs the former ids
+		}
+		r.use()
+	}
+	return changed, nil
+}
+
+// use notes the messages of a row as those that the log has.
+func (r *row) use() {
+	k := r.known
+	k.IDs, k.Digests, k.Elements = make([]string, len(r.messages)), make([]string, len(r.messages)), r.elements
+	for i, m := range r.messages {
+		k.IDs[i], k.Digests[i] = m.id, m.digest
+	}
+}
+
+// decode reads the messages of a row, or says why it is none.
+func (d *drain) decode(r *row) {
+	role := r.Role
+	if role != "" {
+		if role = d.Roles[strings.ToLower(role)]; role == "" && d.preset.Format == "" {
+			r.fault = fmt.Sprintf("role %q is none of those that --role-map names", r.Role)
+			return
+		}
+	}
+	value, format := json.RawMessage(r.Content), d.preset.Format
+	if format == "" {
+		format, value = "chat", d.columns(r)
+	}
+	if len(value) == 0 {
+		return
+	}
+	value, _ = chat.SanitizeJSON(value)
+	if !json.Valid(value) {
+		r.fault = "the content is no JSON"
+		return
+	}
+	all, err := formats.Record(format, value, role)
+	if err != nil {
+		r.fault = err.Error()
+		return
+	}
+	for _, m := range all {
+		raw := m.Body().AppendJSON(nil)
+		sum := md5.Sum(raw) //nolint:gosec // see the import
+		r.messages = append(r.messages, message{digest: hex.EncodeToString(sum[:]), raw: raw})
+	}
+	r.elements = elements(value, all)
+}
+
+// columns returns the message of a row whose columns are its fields, nil for an empty one.
+func (d *drain) columns(r *row) json.RawMessage {
+	quote := func(s string) json.RawMessage { q, _ := json.Marshal(s); return q } // strings have a JSON form
+	content := quote(r.Content)
+	if trimmed := strings.TrimSpace(r.Content); d.JSON && trimmed != "" {
+		content = json.RawMessage(trimmed)
+	}
+	m := map[string]json.RawMessage{"role": quote(d.Roles[strings.ToLower(r.Role)]), "content": content}
+	if calls := strings.TrimSpace(r.ToolCalls); calls != "" && calls != "null" && calls != "[]" {
+		m["tool_calls"] = json.RawMessage(calls)
+	} else if r.Content == "" {
+		return nil // created empty, and filled later
+	}
+	if r.ToolCallID != "" {
+		m["tool_call_id"] = quote(r.ToolCallID)
+	}
+	raw, err := json.Marshal(m)
+	if err != nil { // a column is no JSON
+		return json.RawMessage("{")
+	}
+	return raw
+}
+
+// json returns the messages of a row with their envelopes.
+func (r *row) json() (all []json.RawMessage) {
+	for _, m := range r.messages {
+		all = append(all, r.one(m))
+	}
+	return all
+}
+
+func (r *row) one(m message) json.RawMessage {
+	id, _ := json.Marshal(m.id) // strings have a JSON form
+	key, _ := json.Marshal(r.Key)
+	b := slices.Concat([]byte(`{"id":`), id, []byte(`,"source_id":`), key)
+	if !r.At.IsZero() && r.At.Year() > 1 {
+		b = append(b, `,"created_at":"`+r.At.UTC().Format(time.RFC3339Nano)+`"`...)
+	}
+	return append(append(b, ','), m.raw[1:]...)
+}
+
+// append appends the messages of rows. Where the log refuses them, each row alone, so that only those that it refuses
+// are faults.
+func (d *drain) append() error {
+	const page = 500
+	for rows := range slices.Chunk(d.appended, page) {
+		err := d.appendRows(rows)
+		if err == nil || !refused(err) {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		for _, r := range rows {
+			err := d.appendRows([]*row{r})
+			// An earlier attachment may have read it, with another content.
+			for n := 0; n < maxVersions && errors.Is(err, store.ErrConflict); n++ {
+				r.known.Version++
+				for i := range r.messages {
+					r.messages[i].id = fmt.Sprintf("%s#%d@%d", r.Key, i+1, r.known.Version)
+				}
+				r.use()
+				err = d.appendRows([]*row{r})
+			}
+			if err != nil && !refused(err) {
+				return err
+			}
+			if err != nil {
+				r.known.Fault, r.known.IDs, r.known.Digests = err.Error(), []string{}, []string{}
+			}
+		}
+	}
+	return nil
+}
+
+// refused reports whether the log does not take a message, whenever it is tried.
+func refused(err error) bool {
+	return errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrConflict)
+}
+
+func (d *drain) appendRows(rows []*row) error {
+	var all []json.RawMessage
+	for _, r := range rows {
+		all = append(all, r.json()...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	var seqs []int64
+	err = pgx.BeginFunc(d.ctx, d.tx, func(tx pgx.Tx) error {
+		const query = `SELECT compactor.append($1, $2, $3::json, nullif($4, ''))`
+		return tx.QueryRow(d.ctx, d.names.Replace(query), d.tenant, d.id, string(raw), d.Model).Scan(&seqs)
+	})
+	if err != nil {
+		return store.MapError(err)
+	}
+	for _, r := range rows {
+		if n := len(r.messages); n > 0 {
+			if r.known.Seq == 0 || r.known.Seq > seqs[0] {
+				r.known.Seq = seqs[0]
+			}
+			seqs = seqs[n:]
+		}
+	}
+	return nil
+}

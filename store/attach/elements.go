@@ -1,0 +1,55 @@
+package attach
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// part is one of a row that has a list of them: of the AI SDK, or of Mastra, which has calls one level below.
+type part struct {
+	Type           string `json:"type"`
+	Text           string `json:"text"`
+	ToolCallID     string `json:"toolCallId"`
+	ToolInvocation struct {
+		ToolCallID string `json:"toolCallId"`
+	} `json:"toolInvocation"`
+}
+
+// elements returns for each part of a row the number of the message that has it, from 1, so that a row of which some
+// messages have left the view can be written without their parts. A call and its result are one part, which goes with
+// the call. It returns nil for a row that has no parts. Messages are in the order of the parts, so a text is looked
+// for from the message of the part before it on.
+func elements(value json.RawMessage, messages []chat.Message) (numbers []int) {
+	var row struct {
+		Parts []part `json:"parts"`
+	}
+	if json.Unmarshal(value, &row.Parts) != nil && json.Unmarshal(value, &row) != nil || len(row.Parts) == 0 {
+		return nil
+	}
+	at := 0
+	for _, p := range row.Parts {
+		id := p.ToolCallID + p.ToolInvocation.ToolCallID
+		for i := at; i < len(messages); i++ {
+			m := messages[i]
+			if m.Role == chat.RoleTool {
+				continue
+			}
+			if id != "" && slices.ContainsFunc(m.ToolCalls, func(c chat.ToolCall) bool { return c.ID == id }) ||
+				id == "" && p.Type == "text" && said(m, p.Text) {
+				at = i
+				break
+			}
+		}
+		numbers = append(numbers, at+1)
+	}
+	return numbers
+}
+
+// said reports whether a message has a text, as a whole or in a part.
+func said(m chat.Message, text string) bool {
+	return strings.Contains(m.Content.Text, text) ||
+		slices.ContainsFunc(m.Content.Parts, func(p chat.Part) bool { return strings.Contains(p.Text, text) })
+}
