@@ -3,6 +3,8 @@ package api_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -12,8 +14,12 @@ const integrations = "../../../deploy/integrations/"
 // tries runs the program of an adapter, which drives the host's own packages, against the server.
 func (s *server) tries(t *testing.T, adapter, key string, parts ...string) {
 	t.Helper()
-	run := exec.CommandContext(t.Context(), "node", append([]string{"try.mjs"}, parts...)...)
-	run.Dir = client(t, integrations+adapter)
+	dir, program := client(t, integrations+adapter), "node"
+	if own, _ := filepath.Glob(filepath.Join(dir, "node_modules", "node-linux-*", "bin", "node")); len(own) > 0 {
+		program = own[0] // a newer one
+	}
+	run := exec.CommandContext(t.Context(), program, append([]string{"try.mjs"}, parts...)...)
+	run.Dir = dir
 	run.Env = append(os.Environ(), "COMPACTOR_URL="+s.url, "COMPACTOR_KEY="+key)
 	if out, err := run.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
@@ -28,4 +34,44 @@ func TestIntegrationsAgentsSDK(t *testing.T) {
 func TestIntegrationsClaudeAgentSDK(t *testing.T) {
 	s := newServer(t).works(t)
 	s.tries(t, "claude-agent-sdk", s.key(t, "operate", "acme"), "readers", "calls", "imported", "unreachable", "cli")
+}
+
+func TestIntegrationsVercelAI(t *testing.T) {
+	s := newServer(t).works(t)
+	s.tries(t, "vercel-ai", s.key(t, "operate", "acme"), "turns", "compaction", "unreachable")
+}
+
+func TestIntegrationsLangChain(t *testing.T) {
+	s := newServer(t).works(t)
+	s.tries(t, "langchain", s.key(t, "operate", "acme"), "turns", "compaction", "unreachable")
+}
+
+// An adapter is one file, which users copy: what several have stands in each.
+func TestIntegrationsShareTheirClient(t *testing.T) {
+	t.Parallel()
+	const mark = "// From here on the same in each adapter that changes prompts.\n"
+	files, err := filepath.Glob(integrations + "*/compactor.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first string
+	found := 0
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, shared, ok := strings.Cut(string(raw), mark)
+		if !ok {
+			continue
+		}
+		if found++; found == 1 {
+			first = shared
+		} else if shared != first {
+			t.Errorf("%s has another client than %s", file, files[0])
+		}
+	}
+	if found < 2 {
+		t.Errorf("%d files with %q", found, mark)
+	}
 }
