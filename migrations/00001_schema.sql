@@ -266,6 +266,8 @@ CREATE TABLE @schema@.runs (
     queued_at         timestamptz NOT NULL DEFAULT now(),
     waiting_since     timestamptz NOT NULL DEFAULT now(), -- for a worker: queued or last postponed then
     written_at        timestamptz,            -- when the session of an event run became due
+    -- The W3C trace context of the request, or of the latest write with one: the setting compactor.traceparent.
+    traceparent       text DEFAULT substring(current_setting('compactor.traceparent', true) from '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$'),
     started_at        timestamptz,
     ended_at          timestamptz,
 
@@ -339,7 +341,8 @@ CREATE TABLE @schema@.outbox (
     tenant   text NOT NULL DEFAULT '',   -- tenants take turns: the function turns in store/turns.go
     gen      bigint NOT NULL DEFAULT 1,
     first_at timestamptz NOT NULL DEFAULT now(),
-    last_at  timestamptz NOT NULL DEFAULT now()
+    last_at  timestamptz NOT NULL DEFAULT now(),
+    traceparent text DEFAULT substring(current_setting('compactor.traceparent', true) from '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$')   -- for the run
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, vacuum_truncate = false);
 CREATE INDEX outbox_turns ON @schema@.outbox (tenant, first_at);
 
@@ -349,6 +352,7 @@ CREATE TABLE @schema@.throttled (
     run    bigint NOT NULL DEFAULT 0,   -- that an application requested; 0: an event, whose run is not queued yet
     tenant text NOT NULL,
     since  timestamptz NOT NULL,
+    traceparent text,                   -- of an event, from the outbox
     PRIMARY KEY (sid, run)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, vacuum_truncate = false);
 CREATE INDEX throttled_tenant ON @schema@.throttled (tenant, since);

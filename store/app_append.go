@@ -187,6 +187,7 @@ func (s *Store) appendIn(
 	_, err = restoring(ctx, s, k, func() (struct{}, error) { // messages that come back into the view may be archived
 		var batch pgx.Batch // a new one for each attempt: pgx changes the batch that it sends
 		before(&batch)
+		traced(ctx, &batch)
 		batch.Queue(s.q(query), args...).QueryRow(func(row pgx.Row) error { return row.Scan(&seqs) })
 		after(&batch)
 		return struct{}{}, mapError(s.pool.SendBatch(ctx, &batch).Close())

@@ -60,5 +60,9 @@ func (s *Store) Request(ctx context.Context, k Key, trigger, by string, o Option
 		return 0, fmt.Errorf("%s: %w: %w", op, ErrInvalid, err)
 	}
 	const query = `SELECT compactor.request_compaction($1, $2, $3, $4, $5)`
-	return queryRow(ctx, s, op, pgx.RowTo[RunID], query, k.tenant(), k.Session, string(raw), by, trigger)
+	var run RunID
+	var batch pgx.Batch
+	traced(ctx, &batch)
+	batch.Queue(s.q(query), k.tenant(), k.Session, string(raw), by, trigger).QueryRow(func(row pgx.Row) error { return row.Scan(&run) })
+	return run, wrap(op, s.pool.SendBatch(ctx, &batch).Close())
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // thresholds saves a policy that makes sessions due above tokens.
-func thresholds(t *testing.T, s *Store, ts ...Threshold) {
+func thresholds(t testing.TB, s *Store, ts ...Threshold) {
 	t.Helper()
 	noError(t, s.Scheduler.SavePolicy(t.Context(), fmt.Sprint(ts), []byte(`{}`), ts))
 }

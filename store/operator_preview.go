@@ -11,7 +11,7 @@ import (
 const (
 	// querySnapshot has the columns of queryRun, as a dry run over the view would have them.
 	querySnapshot = `
-		SELECT 'queued', 'operator', '{"from": "view", "dry_run": true}', now(), NULL::interval, 0, 0, false, false, false,
+		SELECT 'queued', 'operator', '{"from": "view", "dry_run": true}', now(), NULL::interval, '', 0, 0, false, false, false,
 			` + selectSession + `
 		FROM compactor.sessions s ` + joinPolicy + joinCalibration + ` WHERE s.tenant = $1 AND s.id = $2`
 	querySnapshotView = selectMetas + ` FROM compactor.sessions s ` + joinView + ` WHERE s.tenant = $1 AND s.id = $2`

@@ -94,12 +94,15 @@ type Claim struct {
 	// SinceWrite is the time, at the load, since the session of an event run became due by a
 	// write; nil for other runs.
 	SinceWrite *time.Duration
+	// Traceparent is the trace context of the request of the run, or of the latest write with one
+	// before it, in the form of W3C; empty for none.
+	Traceparent string
 }
 
 const (
 	queryRun = `SELECT ` + selectRun + ` FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
 		` + joinPolicy + joinCalibration + ` WHERE r.id = $1`
-	selectRun = `r.status, r.trigger, coalesce(r.options, '{}')::text, r.queued_at, clock_timestamp() - r.written_at, r.snoozes, r.failures,
+	selectRun = `r.status, r.trigger, coalesce(r.options, '{}')::text, r.queued_at, clock_timestamp() - r.written_at, coalesce(r.traceparent, ''), r.snoozes, r.failures,
 			` + leaseIsOver + `,
 			EXISTS (SELECT FROM compactor.runs o WHERE o.sid = r.sid AND o.status = 'running' AND o.id <> r.id
 				AND o.lease_until >= now() AND o.lease_until <= now() + interval '61 minutes'),
@@ -274,7 +277,7 @@ type runState struct {
 func (r *runState) targets(c *Claim) []any {
 	v := &c.Session
 	return []any{
-		&r.status, &c.Trigger, &r.options, &c.QueuedAt, &c.SinceWrite, &c.Snoozes, &c.Failures,
+		&r.status, &c.Trigger, &r.options, &c.QueuedAt, &c.SinceWrite, &c.Traceparent, &c.Snoozes, &c.Failures,
 		&r.expired, &r.otherRuns, &c.Paused,
 		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model,
 		rangesText{&v.Live},

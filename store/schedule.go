@@ -31,7 +31,7 @@ func (s Scheduler) Relay(ctx context.Context, debounce, maxDelay time.Duration, 
 		` + turns(`tenant`, `compactor.outbox r WHERE true`, `$5`) + `,
 		ready AS MATERIALIZED (
 			SELECT o.*, t.n, t.tenant AS turn FROM turn t CROSS JOIN LATERAL (
-				SELECT o.sid, o.gen, o.first_at, s.tenant, s.due, s.due AND ` + isPaused + ` AS paused,
+				SELECT o.sid, o.gen, o.first_at, o.traceparent, s.tenant, s.due, s.due AND ` + isPaused + ` AS paused,
 					(SELECT r.id FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger = 'nightly'
 						AND r.attempts = 0 AND r.snoozes = 0) AS nightly
 				FROM compactor.outbox o JOIN compactor.sessions s ON s.sid = o.sid
@@ -43,17 +43,17 @@ func (s Scheduler) Relay(ctx context.Context, debounce, maxDelay time.Duration, 
 				ORDER BY o.first_at LIMIT ` + turnShare(`$3::int`) + ` FOR UPDATE OF o SKIP LOCKED) o
 			WHERE t.n > 0 LIMIT least($3, (SELECT most FROM startable WHERE tenant = ''))),
 		started AS MATERIALIZED (SELECT f.*, f.place > a.most AS over
-			FROM (SELECT sid, tenant, first_at, n, row_number() OVER (PARTITION BY tenant ORDER BY first_at, sid) AS place
+			FROM (SELECT sid, tenant, first_at, traceparent, n, row_number() OVER (PARTITION BY tenant ORDER BY first_at, sid) AS place
 				FROM ready WHERE due AND NOT paused AND nightly IS NULL) f
 			LEFT JOIN startable a USING (tenant)),
 		counted AS (SELECT ` + countStarted + ` FROM started WHERE over IS NOT true),
-		throttled AS (INSERT INTO compactor.throttled (sid, tenant, since)
-			SELECT sid, tenant, first_at FROM started WHERE over ON CONFLICT DO NOTHING),
-		queued AS (INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at, written_at)
-			SELECT sid, 'event', 1, now() + $4::interval, first_at FROM started WHERE over IS NOT true
+		throttled AS (INSERT INTO compactor.throttled (sid, tenant, since, traceparent)
+			SELECT sid, tenant, first_at, traceparent FROM started WHERE over ON CONFLICT DO NOTHING),
+		queued AS (INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at, written_at, traceparent)
+			SELECT sid, 'event', 1, now() + $4::interval, first_at, traceparent FROM started WHERE over IS NOT true
 			ON CONFLICT DO NOTHING RETURNING id, delivery, sid),
 		hastened AS (UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + $4::interval,
-				written_at = (SELECT first_at FROM ready WHERE nightly = runs.id)
+				(written_at, traceparent) = (SELECT first_at, traceparent FROM ready WHERE nightly = runs.id)
 			WHERE id IN (SELECT r.id FROM ready
 				CROSS JOIN LATERAL (SELECT id, status FROM compactor.runs WHERE id = nightly OFFSET 0 FOR UPDATE SKIP LOCKED) r
 				WHERE due AND NOT paused AND r.status = 'queued')

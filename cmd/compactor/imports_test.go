@@ -87,6 +87,7 @@ var mayImport = []rule{
 	{"scheduler/...", []string{"scheduler/...", "store", "worker/jobs", "strategies/policy", "strategies/chat", "strategies/backoff"}},
 	// The command line and the HTTP API stand beside each other, on the same reports and changes of
 	// policies. The tools of MCP read one session and serve nothing themselves.
+	{"cmd/internal/traces", []string{"strategies/backoff"}},
 	{"cmd/internal/mcp", []string{"store", "strategies/chat", "strategies/tokens"}},
 	{"cmd/internal/policies", []string{"cmd/internal/config", "cmd/internal/term", "store", "scheduler", "strategies/..."}},
 	{"cmd/internal/reports", []string{
@@ -124,6 +125,12 @@ var onlyIn = []struct {
 	{"github.com/danielgtaylor/huma/v2/...", []string{"cmd/internal/api"}},
 	{"github.com/modelcontextprotocol/go-sdk/...", []string{"cmd/internal/mcp", "cmd/internal/api", "cmd/internal/cli"}},
 	{"github.com/google/jsonschema-go/...", []string{"cmd/internal/mcp"}},
+	// Whoever makes spans has OpenTelemetry's API; only a command that sends them has its SDK.
+	{"go.opentelemetry.io/otel/...", []string{
+		"store", "worker/...", "strategies/pipeline", "strategies/llm", "cmd/internal/api", "cmd/internal/cli", "cmd/internal/traces",
+	}},
+	{"go.opentelemetry.io/otel/sdk/...", []string{"cmd/internal/traces"}},
+	{"go.opentelemetry.io/otel/exporters/...", []string{"cmd/internal/traces"}},
 	{"github.com/alicebob/miniredis/v2/...", []string{"cmd/internal/dev/stack/...", "store/storetest"}},
 	{"github.com/fergusstrange/embedded-postgres/...", []string{"cmd/internal/dev/stack"}},
 	// Strategies are pure: only the model client talks to anybody.
@@ -277,6 +284,7 @@ func TestImportRules(t *testing.T) {
 		"a name that only begins alike is another":   {"storefront", ours("strategies/chat"), false},
 		"a library where it belongs":                 {"store", "github.com/jackc/pgx/v5/pgxpool", true},
 		"a library where it does not":                {"cmd/internal/cli", "github.com/jackc/pgx/v5/pgxpool", false},
+		"only one package sends spans":               {"worker", "go.opentelemetry.io/otel/sdk/trace", false},
 		"strategies know no network":                 {"strategies", "net/http", false},
 		"only tests import the helpers of tests":     {"cmd/internal/cli", ours("store/storetest"), false},
 		"no package but an example imports commands": {"store/storetest", ours("cmd/internal/dev/stack"), false},

@@ -252,7 +252,7 @@ BEGIN
     -- An import sets compactor.quiet: a backlog waits for the sweep instead of ringing for every session.
     IF s.due AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
         INSERT INTO @schema@.outbox AS o (sid, tenant) VALUES (s.sid, s.tenant)
-        ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+        ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now(), traceparent = coalesce(excluded.traceparent, o.traceparent);
     END IF;
     IF v.n < cardinality(v.seqs) AND p_positions IS NULL AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
         PERFORM @schema@.bring_back(s, v.seqs);

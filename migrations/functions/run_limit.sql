@@ -43,8 +43,9 @@ BEGIN
             CROSS JOIN LATERAL (SELECT h.sid, h.run FROM @schema@.throttled h
                 CROSS JOIN LATERAL (SELECT FROM @schema@.sessions s WHERE s.sid = h.sid FOR NO KEY UPDATE SKIP LOCKED) s
                 WHERE h.tenant = n.tenant ORDER BY h.since LIMIT coalesce(a.most, 1000)) x) x
-        WHERE t.sid = x.sid AND t.run = x.run RETURNING t.sid, t.run, t.tenant, t.since),
-    events AS (INSERT INTO @schema@.outbox AS o (sid, tenant, first_at, last_at) SELECT sid, tenant, since, since FROM released WHERE run = 0
+        WHERE t.sid = x.sid AND t.run = x.run RETURNING t.sid, t.run, t.tenant, t.since, t.traceparent),
+    events AS (INSERT INTO @schema@.outbox AS o (sid, tenant, first_at, last_at, traceparent)
+        SELECT sid, tenant, since, since, traceparent FROM released WHERE run = 0
         ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, first_at = least(o.first_at, excluded.first_at)),
     requests AS (UPDATE @schema@.runs r SET deliver_at = x.since, waiting_since = now(), error_code = NULL FROM released x
         WHERE r.id = x.run AND r.status = 'queued' AND r.deliver_at = 'infinity')
