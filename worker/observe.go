@@ -22,6 +22,8 @@ const (
 	ResultRetried   = "retried"   // failed, and is attempted again
 	ResultPostponed = "postponed" // is attempted later; no failure of the run
 	ResultLost      = "lost"      // another worker has taken the run over
+
+	resultUnrecorded = "unrecorded" // for spans alone: the outcome could not be written
 )
 
 // Attempt describes one attempt at a run.
@@ -68,8 +70,9 @@ func (noObserver) Attempted(Attempt) {}
 func (noObserver) Called(ModelCall)  {}
 func (noObserver) Rejected(string)   {}
 
-// observe reports the result of the attempt to the observer.
+// observe reports the result of the attempt to the observer, and ends its span.
 func (a *attempt) observe(result string) {
+	a.endSpan(result)
 	var sinceWrite time.Duration
 	if a.claim.SinceWrite != nil {
 		sinceWrite = *a.claim.SinceWrite + time.Since(a.loaded)

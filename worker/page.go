@@ -102,7 +102,7 @@ func (w *Worker) executeTogether(ctx context.Context, runs []store.RunID) (rest 
 		if err != nil || !short {
 			continue
 		}
-		a := &attempt{runContext: rc, w: w, start: time.Now(), loaded: time.Now()}
+		a := &attempt{runContext: rc, w: w, start: time.Now(), loaded: time.Now(), together: true}
 		change, code, err := a.decide(ctx)
 		if err == nil && code == "" {
 			attempts[c.Run] = a
@@ -115,6 +115,7 @@ func (w *Worker) executeTogether(ctx context.Context, runs []store.RunID) (rest 
 		return runs, nil
 	}
 	for _, run := range applied {
+		attempts[run].startSpan(ctx)
 		attempts[run].applied(ctx)
 	}
 	return slices.DeleteFunc(slices.Clone(runs), func(run store.RunID) bool { return slices.Contains(applied, run) }), nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/sessionstore/compactor/store"
@@ -137,7 +138,9 @@ type attempt struct {
 	*runContext
 	w             *Worker
 	start, loaded time.Time
-	replan        bool // the run is planned again if its plan is overtaken
+	replan        bool       // the run is planned again if its plan is overtaken
+	together      bool       // with other runs: see executeTogether
+	span          trace.Span // nil before startSpan
 	reserved      int64
 	reservedOf    *semaphore.Weighted // of which reserved was taken: see reserve
 
@@ -164,11 +167,22 @@ func (a *attempt) work(ctx context.Context) error {
 	case code != "":
 		return a.skip(ctx, code)
 	}
-	if _, err := a.w.store.Apply(ctx, a.claim.Run, a.claim.Fence, change); err != nil {
+	if err := a.apply(ctx, change); err != nil {
 		return err
 	}
 	a.applied(ctx)
 	return nil
+}
+
+// apply applies the change of a run that is executed alone.
+func (a *attempt) apply(ctx context.Context, change store.Change) error {
+	ctx, span := a.w.tracer.Start(trace.ContextWithSpan(ctx, a.span), "apply")
+	defer span.End()
+	_, err := a.w.store.Apply(ctx, a.claim.Run, a.claim.Fence, change)
+	if err != nil {
+		failSpan(span, classificationOf(err).code)
+	}
+	return err
 }
 
 // decide plans and checks. It returns the change to apply, or the outcome of a run that makes
@@ -191,6 +205,9 @@ func (a *attempt) decide(ctx context.Context) (change store.Change, code string,
 	}
 	if code := a.guards(); code != "" {
 		return change, code, nil
+	}
+	if !a.together {
+		ctx = a.startSpan(ctx)
 	}
 	result, change, err := a.plan(ctx)
 	if err != nil {

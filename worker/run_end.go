@@ -183,5 +183,8 @@ func (a *attempt) attrs(more ...slog.Attr) []slog.Attr {
 	if code := a.ledger.ErrorCode; code != nil && *code != a.outcome {
 		attrs = append(attrs, slog.String("model_failed", *code))
 	}
+	if a.span != nil && a.span.SpanContext().IsSampled() {
+		attrs = append(attrs, slog.String("trace_id", a.span.SpanContext().TraceID().String()))
+	}
 	return slices.Concat(attrs, a.spent.attrs(), more)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/sessionstore/compactor/store"
 )
 
@@ -30,6 +32,9 @@ func (a *attempt) recordFailure(ctx context.Context, err error) (again bool, _ e
 	v := classify(err, a.claim.Failures, a.claim.Snoozes)
 	text := errorText(err)
 	a.outcome = v.code
+	if v.action == retry || v.action == discard {
+		failSpan(trace.SpanFromContext(a.startSpan(ctx)), v.code)
+	}
 	postponed := slog.LevelWarn
 	if errors.Is(err, store.ErrUnavailable) {
 		a.w.database.Failed(text) // one line for all runs
@@ -68,6 +73,7 @@ func (a *attempt) recordFailure(ctx context.Context, err error) (again bool, _ e
 	case errors.Is(werr, store.ErrNotApplicable):
 		a.observe(ResultLost)
 	default:
+		a.endSpan(resultUnrecorded)
 		return false, &unrecordedError{fmt.Errorf("record that the run ended %s: %w", v.code, werr), a.claim.Fence}
 	}
 	return again, nil

@@ -14,6 +14,8 @@ import (
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/sessionstore/compactor/store"
@@ -87,6 +89,8 @@ type Config struct {
 	Logger *slog.Logger `yaml:"-" json:"-"`
 	// Observer receives events, for metrics. It may be nil.
 	Observer Observer `yaml:"-" json:"-"`
+	// Tracer makes the spans of runs that plan or fail; nil for none.
+	Tracer trace.TracerProvider `yaml:"-" json:"-"`
 }
 
 // Default returns the default settings.
@@ -135,6 +139,9 @@ func (c Config) withDefaults() Config {
 	if c.Observer == nil {
 		c.Observer = noObserver{}
 	}
+	if c.Tracer == nil {
+		c.Tracer = noop.NewTracerProvider()
+	}
 	return c
 }
 
@@ -144,6 +151,7 @@ type Worker struct {
 	planner *Planner
 	config  Config
 	logger  *slog.Logger
+	tracer  trace.Tracer
 
 	// failpoint is called between the steps of a run. Tests crash the worker there.
 	failpoint func(step string)
@@ -172,7 +180,7 @@ type Worker struct {
 func New(st Store, planner *Planner, c Config) *Worker {
 	c = c.withDefaults()
 	w := &Worker{
-		store: st, planner: planner, config: c, logger: c.Logger, failpoint: func(string) {},
+		store: st, planner: planner, config: c, logger: c.Logger, tracer: c.Tracer.Tracer(tracerName), failpoint: func(string) {},
 		database: backoff.NewOutage(c.Logger, "database"), queueLog: &asynqLogger{Logger: c.Logger},
 	}
 	w.pages, w.alone = semaphore.NewWeighted(maxPages), semaphore.NewWeighted(int64(c.Concurrency))
@@ -308,7 +316,7 @@ func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
 		w.queueLog.Error("task left in the queue: ", err) //nolint:contextcheck // the interface of asynq's loggers has no context
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(jobs.TraceOf(ctx, t))
 	defer cancel(nil)
 	defer context.AfterFunc(w.stopping, func() { cancel(context.Cause(w.stopping)) })() //nolint:contextcheck // ctx keeps its values and deadline; stopping only cancels it
 	if len(runs) > 1 {

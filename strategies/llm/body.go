@@ -137,6 +137,7 @@ const (
 // if it has none.
 func readAnswer(body []byte) (answer any, status int) {
 	var b struct {
+		Model   text `json:"model"`
 		Choices []struct {
 			Message struct {
 				Content text `json:"content"`
@@ -149,7 +150,7 @@ func readAnswer(body []byte) (answer any, status int) {
 		return nil, http.StatusBadGateway
 	}
 	first := b.Choices[0]
-	return openai.ChatCompletionResponse{Choices: []openai.ChatCompletionChoice{{
+	return openai.ChatCompletionResponse{Model: string(b.Model), Choices: []openai.ChatCompletionChoice{{
 		Message:      openai.ChatCompletionMessage{Content: string(first.Message.Content), Refusal: string(first.Message.Refusal)},
 		FinishReason: finishReason(string(first.FinishReason)),
 	}}}, http.StatusOK

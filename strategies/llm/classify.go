@@ -24,6 +24,8 @@ type classification struct {
 	requestID  string
 
 	text, refusal, finish string
+	// model is the name of the model that answered, by the server.
+	model string
 	// usage is the usage that the server reported, also with a failure.
 	usage Usage
 	// exhausted reports whether the output limit was used up before any text.

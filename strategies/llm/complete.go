@@ -70,7 +70,7 @@ type callState struct {
 }
 
 // tryModel calls one model, with retries by the rules of its failures. It records the
-// failures in the state.
+// failures in the state. The requests have one span.
 func (s *callState) tryModel(ctx context.Context, m *model) (classification, bool) {
 	if m.Window <= s.tooSmall {
 		return classification{}, false // no larger than a window that was too small
@@ -80,6 +80,9 @@ func (s *callState) tryModel(ctx context.Context, m *model) (classification, boo
 		s.fail(failure{model: m, classification: classification{class: ContextTooLong}})
 		return classification{}, false
 	}
+	var v classification
+	span := modelSpan{requests: -s.attempts, before: s.usage}
+	defer func() { span.end(v, span.requests+s.attempts, s.usage) }()
 	tries := map[Class]int{}
 	grown := false
 	for {
@@ -90,7 +93,8 @@ func (s *callState) tryModel(ctx context.Context, m *model) (classification, boo
 			}
 			return classification{}, false
 		}
-		v := s.attempt(ctx, m, limit)
+		span.begin(ctx, m, limit)
+		v = s.attempt(ctx, m, limit)
 		done(outcome(ctx, v))
 		s.charge(m, limit, v)
 		if v.class == "" {
@@ -242,6 +246,7 @@ func (s *callState) attempt(ctx context.Context, m *model, limit int) classifica
 	}
 	v.server = v.server.shown(key, s.call.System, s.call.User)
 	v.text, v.refusal = withoutKey(v.text, key), withoutKey(v.refusal, key) // a server may repeat it
+	v.model = withoutKey(r.answer.Model, key)
 	return v
 }
 

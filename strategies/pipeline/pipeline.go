@@ -5,6 +5,10 @@ import (
 	"errors"
 	"slices"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
@@ -268,10 +272,8 @@ func (p Pipeline) runSteps(ctx context.Context, d *Draft, load plan.Loader, r *R
 		if p.Target > 0 && step.Before.IncludedTokens <= p.Target {
 			break
 		}
-		d.noSummary = nil
 		added := len(d.entries)
-		var err error
-		if step.Changed, err = d.Run(ctx, s, load); err != nil {
+		if err := d.runStep(ctx, s, load, &step); err != nil {
 			return err
 		}
 		if strict(s) {
@@ -280,14 +282,36 @@ func (p Pipeline) runSteps(ctx context.Context, d *Draft, load plan.Loader, r *R
 				e.Pinned = e.Pinned || e.Included && e.Kind == chat.KindSummary
 			}
 		}
-		if d.noSummary != nil {
-			step.NoSummary, step.Err = NoSummaryCode(d.noSummary), d.noSummary
-		}
-		step.After = d.totals()
 		r.Steps = append(r.Steps, step)
 	}
 	return nil
 }
+
+// runStep runs a strategy as a step of the pipeline, in a span below that of ctx.
+func (d *Draft) runStep(ctx context.Context, s plan.Strategy, load plan.Loader, step *StepResult) (err error) {
+	ctx, span := trace.SpanFromContext(ctx).TracerProvider().Tracer(tracerName).Start(ctx, "plan "+step.Strategy)
+	defer span.End()
+	d.noSummary = nil
+	if step.Changed, err = d.Run(ctx, s, load); err != nil {
+		span.SetStatus(codes.Error, "failed")
+		return err
+	}
+	if d.noSummary != nil {
+		step.NoSummary, step.Err = NoSummaryCode(d.noSummary), d.noSummary
+	}
+	step.After = d.totals()
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("compactor.strategy", step.Strategy), attribute.Bool("compactor.changed", step.Changed),
+			attribute.Int64("compactor.tokens.before", int64(step.Before.IncludedTokens)), attribute.Int64("compactor.tokens.after", int64(step.After.IncludedTokens)))
+		if step.NoSummary != "" {
+			span.SetAttributes(attribute.String("compactor.no_summary", step.NoSummary))
+		}
+	}
+	return nil
+}
+
+// tracerName names the spans of steps.
+const tracerName = "github.com/sessionstore/compactor/strategies/pipeline"
 
 // Name implements plan.Strategy.
 func (Pipeline) Name() string { return "pipeline" }

@@ -17,6 +17,11 @@ import (
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // TypeRun is the only task type: to execute a run, or several of a sweep.
@@ -116,6 +121,10 @@ func (in Installation) ReadRuns(t *asynq.Task) ([]int64, error) {
 
 // Enqueuer enqueues the runs of an installation. Safe for concurrent use.
 type Enqueuer struct {
+	// Tracer makes a span for each task, whose context is in the headers of the task; nil for none.
+	// Set it before the first use.
+	Tracer trace.TracerProvider
+
 	redis        redis.UniversalClient
 	client       *asynq.Client
 	inspector    *asynq.Inspector
@@ -144,8 +153,11 @@ func (e *Enqueuer) Enqueue(ctx context.Context, trigger string, delivery int, ru
 	if err != nil {
 		return err
 	}
-	_, err = e.client.EnqueueContext(ctx, asynq.NewTask(TypeRun, raw),
-		asynq.TaskID(taskID(runs[0], delivery)),
+	id := taskID(runs[0], delivery)
+	ctx, span, headers := e.trace(ctx, trigger, id, runs)
+	defer span.End()
+	_, err = e.client.EnqueueContext(ctx, asynq.NewTaskWithHeaders(TypeRun, raw, headers),
+		asynq.TaskID(id),
 		asynq.Queue(e.installation.QueueFor(trigger)),
 		asynq.Timeout(e.timeout*time.Duration(len(runs))),
 		// Retries are scheduled in Postgres; those of asynq are for outages of Postgres.
@@ -155,10 +167,35 @@ func (e *Enqueuer) Enqueue(ctx context.Context, trigger string, delivery int, ru
 		return nil // enqueued already; if that task is lost, the next delivery has another id
 	}
 	if err != nil {
+		span.SetStatus(codes.Error, "redis")
 		return fmt.Errorf("enqueue run %d: %w", runs[0], err)
 	}
 	e.redis.Publish(ctx, e.installation.Channel(), e.installation.QueueFor(trigger))
 	return nil
+}
+
+// trace starts the span of a task and returns the headers that carry its context, nil without a Tracer.
+func (e *Enqueuer) trace(ctx context.Context, trigger, id string, runs []int64) (context.Context, trace.Span, map[string]string) {
+	if e.Tracer == nil {
+		return ctx, noop.Span{}, nil
+	}
+	ctx, span := e.Tracer.Tracer(tracerName).Start(ctx, "enqueue "+trigger, trace.WithSpanKind(trace.SpanKindProducer))
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("messaging.system", "asynq"), attribute.String("messaging.operation.type", "send"),
+			attribute.String("messaging.destination.name", e.installation.QueueFor(trigger)), attribute.String("messaging.message.id", id),
+			attribute.Int64Slice("compactor.runs", runs))
+	}
+	headers := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, headers)
+	return ctx, span, headers
+}
+
+// tracerName names the spans of tasks.
+const tracerName = "github.com/sessionstore/compactor/worker/jobs"
+
+// TraceOf returns ctx with the context of the span that Enqueue made for a task.
+func TraceOf(ctx context.Context, t *asynq.Task) context.Context {
+	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier(t.Headers()))
 }
 
 // Mark writes a mark into Redis and returns the one before, "" if there is none. A mark that
