@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/reports"
@@ -37,6 +38,8 @@ type Options struct {
 	Version  string
 	// Observe is called after each request, with the pattern of its route; it may be nil.
 	Observe func(route string, status int, took time.Duration)
+	// Tracer makes a span for each operation; nil for none.
+	Tracer trace.TracerProvider
 	// Pages makes the handler of the dashboard, which serves all below PagesPath; nil for none.
 	Pages func(*Server) http.Handler
 }
@@ -157,6 +160,7 @@ type exchange struct {
 	caller *caller
 	route  string
 	err    error
+	trace  string // the id of the trace, if it is recorded
 }
 
 func (x *exchange) WriteHeader(status int) {
@@ -211,8 +215,10 @@ func (s *Server) handler() http.Handler {
 			writeProblem(w, r, problemOf(err))
 			return
 		}
-		s.operations.ServeHTTP(w, r)
-		x.route = r.Pattern
+		s.traced(x, r, func(r *http.Request) {
+			s.operations.ServeHTTP(w, r)
+			x.route = r.Pattern
+		})
 	})
 	pages := http.NewCrossOriginProtection() // in the browser of a person who may call the API
 	pages.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -290,6 +296,9 @@ func (s *Server) record(r *http.Request, x *exchange, took time.Duration) {
 	}
 	if x.caller != nil {
 		attrs = append(attrs, slog.String("key", x.caller.key.Prefix), slog.String("tenant", x.caller.tenant))
+	}
+	if x.trace != "" {
+		attrs = append(attrs, slog.String("trace_id", x.trace))
 	}
 	if x.err != nil {
 		attrs = append(attrs, slog.String("error", x.err.Error()))

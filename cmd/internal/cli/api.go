@@ -67,7 +67,7 @@ func apiRole(ctx context.Context, apps []*App, alone bool, wait time.Duration) (
 func (a *App) listen(ctx context.Context) (*api.Server, error) {
 	o := api.Options{
 		Config: a.Config, Store: a.Store, Planner: a.Planner, Registry: a.Planner.Registry, Logger: a.Logger,
-		Version: newBuildVersion(debug.ReadBuildInfo()).Version,
+		Version: newBuildVersion(debug.ReadBuildInfo()).Version, Tracer: a.tracer,
 	}
 	if a.Config.API.Dashboard {
 		o.Pages = web.Pages(web.Options{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/metrics"
@@ -39,6 +40,7 @@ type App struct {
 
 	client  redis.UniversalClient // for rate limits of models
 	metrics *metrics.Metrics      // may be nil
+	tracer  trace.TracerProvider  // may be nil
 
 	attached *attach.Drainer
 }
@@ -57,6 +59,8 @@ type AppOptions struct {
 	Environ []string
 	// Metrics observe the store, the worker and the scheduler; nil for none.
 	Metrics *metrics.Metrics
+	// Tracer makes the spans of all roles; nil for none.
+	Tracer trace.TracerProvider
 }
 
 // NewApp waits for Postgres, checks that the schema is up to date, and returns an App that
@@ -100,10 +104,11 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 	}
 	c.Policy.ModelTable = c.Models.Version()
 	app := &App{
-		Config: c, Logger: logger, Store: st, Redis: queue, installation: name, metrics: o.Metrics, attached: attach.NewDrainer(st),
+		Config: c, Logger: logger, Store: st, Redis: queue, installation: name, metrics: o.Metrics, tracer: o.Tracer, attached: attach.NewDrainer(st),
 		Planner:  newPlanner(c, o.Registry, logger),
 		Enqueuer: jobs.NewEnqueuer(queue, name, c.Worker.JobTimeout), client: newRedis(queue),
 	}
+	app.Enqueuer.Tracer = o.Tracer
 	// All workers share the rate limits and cooldowns of models.
 	app.Planner.Model, err = openModels(c, o.Environ, logger, redislimit.New(app.client, logger), st.Worker.Cooldowns())
 	if err != nil {
@@ -147,7 +152,7 @@ func (a *App) Close() error {
 // WorkerRole returns the role that runs a worker.
 func (a *App) WorkerRole() Role {
 	c := a.Config.Worker
-	c.Logger = a.Logger
+	c.Logger, c.Tracer = a.Logger, a.tracer
 	if a.metrics != nil {
 		c.Observer = a.metrics
 	}

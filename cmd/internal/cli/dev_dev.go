@@ -67,8 +67,14 @@ func (c *devCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	if cfg.Origin("log.level").Source == config.FromDefault {
 		level = "warn"
 	}
-	app, err := NewApp(ctx, cfg, e.Err.Logger(level, cfg.Log.Format), AppOptions{
-		Wait: openTimeout, Migrate: true, Roles: true, Environ: e.Environ, Registry: e.Registry,
+	logger := e.Err.Logger(level, cfg.Log.Format)
+	tracer, flush, err := startTraces(ctx, cfg, logger)
+	if err != nil {
+		return err
+	}
+	defer flush()
+	app, err := NewApp(ctx, cfg, logger, AppOptions{
+		Wait: openTimeout, Migrate: true, Roles: true, Environ: e.Environ, Registry: e.Registry, Tracer: tracer,
 	})
 	if err != nil {
 		return err

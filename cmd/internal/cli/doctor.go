@@ -114,6 +114,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 	x.schedules(cfg)
 	x.redis(ctx, cfg, name)
 	x.models(cfg, cooldowns, calls)
+	x.traces(ctx, cfg)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/sessionstore/compactor/cmd/internal/config"
 )
 
@@ -55,7 +57,12 @@ func (f roleFlags) run(ctx context.Context, e *Env, cfg config.Config, parts rol
 	if err != nil {
 		return err
 	}
-	err = f.runRoles(ctx, e, cfg, logger, monitor, parts)
+	tracer, flush, err := startTraces(ctx, cfg, logger)
+	if err != nil {
+		return errors.Join(err, monitor.close()) //nolint:contextcheck // as below
+	}
+	err = f.runRoles(ctx, e, cfg, logger, monitor, tracer, parts)
+	flush()
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) { // stopped during the start, too
 		err = nil
 	}
@@ -63,7 +70,7 @@ func (f roleFlags) run(ctx context.Context, e *Env, cfg config.Config, parts rol
 }
 
 // runRoles runs the roles, on each database of the fleet.
-func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logger *slog.Logger, monitor *monitor, parts roles,
+func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logger *slog.Logger, monitor *monitor, tracer trace.TracerProvider, parts roles,
 ) (err error) {
 	var apps []*App
 	defer func() {
@@ -79,6 +86,7 @@ func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logg
 		}
 		app, err := NewApp(ctx, c, logger, AppOptions{
 			Wait: f.WaitTimeout, Migrate: f.Migrate, Roles: f.Migrate, Environ: e.Environ, Registry: e.Registry, Metrics: monitor.of(i),
+			Tracer: tracer,
 		})
 		if err != nil {
 			return err

@@ -34,6 +34,7 @@ type Config struct {
 	Schedules map[string]policy.Schedule `yaml:"schedules"`
 	Metrics   metrics.Config             `yaml:"metrics"`
 	API       API                        `yaml:"api"`
+	Traces    Traces                     `yaml:"traces"`
 	Log       Log                        `yaml:"log"`
 	// Models adds to the built-in table of models, or overrides it.
 	Models tokens.Table `yaml:"models"`

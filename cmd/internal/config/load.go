@@ -92,7 +92,7 @@ func read(o LoadOptions, p policy.Policy) (Config, *decoder) {
 		}
 	}
 	c.file = d.file(o, env)
-	d.environment(env)
+	c.Traces.Unused = d.environment(env)
 	d.flags(o.Flags, o.FlagNames)
 	return c, d
 }
@@ -147,8 +147,8 @@ func (d *decoder) document(b []byte) {
 }
 
 // environment reads the variables. An unknown one with the prefix is an error, unless
-// Kubernetes sets it for a service named compactor.
-func (d *decoder) environment(env map[string]string) {
+// Kubernetes sets it for a service named compactor. It returns Traces.Unused.
+func (d *decoder) environment(env map[string]string) (unused string) {
 	service := regexp.MustCompile(`^COMPACTOR_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$`)
 	known := map[string]bool{envFile: true, "COMPACTOR_NO_FETCH": true} // the latter is read by dev/stack
 	for _, key := range slices.Sorted(maps.Keys(d.byKey)) {
@@ -160,6 +160,7 @@ func (d *decoder) environment(env map[string]string) {
 			}
 		}
 	}
+	unused = d.tracesVariables(env)
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if !strings.HasPrefix(name, envPrefix) || known[name] || service.MatchString(name) {
 			continue
@@ -167,6 +168,7 @@ func (d *decoder) environment(env map[string]string) {
 		hint := didYouMean(policy.Nearest(name, slices.Sorted(maps.Keys(known))))
 		d.faults.addf(Origin{Source: FromEnv, Name: name}, "", "unknown variable%s", cmp.Or(hint, " (`compactor config example` lists the settings)"))
 	}
+	return unused
 }
 
 // EnvNames returns the environment variables that set a key, in descending precedence.

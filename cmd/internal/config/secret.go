@@ -17,7 +17,7 @@ func (s Secret) Reveal() string { return string(s) }
 
 // String returns the connection string without its password.
 func (s Secret) String() string {
-	if s != "" && !strings.Contains(string(s), "://") && !strings.Contains(string(s), "=") {
+	if s != "" && s != TracesOff && !strings.Contains(string(s), "://") && !strings.Contains(string(s), "=") {
 		return mask // unknown form, so any part may be the password
 	}
 	return Redact(string(s))

@@ -33,6 +33,8 @@ func (c Config) validate(fs *faults, registry *plan.Registry) {
 	checkSection(check, "scheduler", c.Scheduler.Validate())
 	checkSection(check, "metrics", c.Metrics.Validate())
 	checkSection(check, "api", c.API.Validate())
+	fault := endpointFault(c.Traces.Endpoint.Reveal())
+	check(fault == "", "traces.endpoint", "the value", "%s", fault)
 	c.validateSchedules(check)
 	check(c.Scheduler.RedeliverAfter >= c.Worker.Lease, "scheduler.redeliver_after", policy.Text(c.Scheduler.RedeliverAfter),
 		"at least worker.lease (%s), or active runs are delivered again", policy.Text(c.Worker.Lease))
