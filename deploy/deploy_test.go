@@ -153,7 +153,7 @@ func TestRedisKeepsJobs(t *testing.T) {
 func TestFunctionsOfApplicationsAreDescribed(t *testing.T) {
 	t.Parallel()
 	grants, doc := read(t, "../migrations/functions/zz_grants.sql"), read(t, "docs/sql.md")
-	ofStore := []string{"archived_words", "attached_view", "bound_tenant", "calls_of", "encode_parts", "lock_archived", "message_states", "message_text", "messages_among", "messages_page", "restore_bodies", "view_text", "without_reasoning"}
+	ofStore := []string{"archived_words", "attached_view", "bound_tenant", "calls_of", "encode_parts", "encode_steps", "lock_archived", "message_states", "message_text", "messages_among", "messages_page", "restore_bodies", "view_text", "without_reasoning"}
 	found := regexp.MustCompile(`\('(\w+)', '\{application`).FindAllStringSubmatch(grants, -1)
 	if len(found) < 20 {
 		t.Errorf("%d functions of applications were found", len(found))

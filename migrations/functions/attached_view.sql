@@ -48,3 +48,16 @@ CREATE OR REPLACE FUNCTION @schema@.encode_parts(p_parts jsonb, c jsonb, p_inner
             WHERE NOT (p.call IS NULL AND p.part->>'type' = 'text' AND p.said->>'kind' = 'replacement' AND p.nth > 1)
                 AND NOT (p.said->>'kind' = 'bare' AND p.part->>'type' = 'reasoning')) END
 $$;
+
+-- The same for the steps of a turn in Laravel's AI SDK, which have their calls with the results in a list.
+CREATE OR REPLACE FUNCTION @schema@.encode_steps(p_steps jsonb, c jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN c ? 'fresh' OR jsonb_typeof(p_steps) <> 'array' THEN '[]'
+        ELSE (SELECT coalesce(jsonb_agg(e.step
+                || CASE WHEN said->>'kind' = 'replacement' THEN jsonb_build_object('content', @schema@.message_text(said->'message')) ELSE '{}' END
+                || CASE WHEN jsonb_typeof(e.step->'tool_calls') <> 'array' THEN '{}' ELSE jsonb_build_object('tool_calls', (SELECT coalesce(jsonb_agg(
+                    t || coalesce((SELECT jsonb_build_object('result', @schema@.message_text(a->'message')) FROM jsonb_array_elements(c->'messages') a
+                        WHERE a->>'kind' = 'replacement' AND a->'message'->>'tool_call_id' = t->>'id' LIMIT 1), '{}')), '[]') FROM jsonb_array_elements(e.step->'tool_calls') t)) END
+                ORDER BY e.n), '[]')
+            FROM jsonb_array_elements(p_steps) WITH ORDINALITY e(step, n)
+            JOIN jsonb_array_elements(c->'messages') said ON said->>'id' = c->'ids'->>((c->'elements'->>(e.n::int - 1))::int - 1)) END
+$$;

@@ -79,6 +79,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('end_run', '{worker}'),
             ('end_runs', '{worker}'),
             ('encode_parts', '{application,reader}'),
+            ('encode_steps', '{application,reader}'),
             ('erase', '{operator}'),
             ('erase_next', '{operator}'),
             ('erase_rest', '{}'),

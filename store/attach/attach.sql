@@ -71,13 +71,14 @@ END $f$;
 -- A row as it is in the view: with another content, or with that of a summary.
 CREATE FUNCTION {{.Schema}}.encode(t {{.Table}}, c jsonb) RETURNS {{.Table}} LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
-    o     jsonb := {{if .JSON}}t.{{.Content}}::jsonb{{else}}NULL{{end}};
+    o     jsonb;
     m     jsonb := c->'messages'->0->'message';
     body  text := {{.Compactor}}.message_text(m);
     fresh boolean := c ? 'fresh';
     sent  text := {{.NativeRole}};   -- the role in the words of the table
 BEGIN
-    RETURN jsonb_populate_record(t, {{.Encode}});
+{{if .JSON}}    o := t.{{.Content}}::jsonb;
+{{end}}    RETURN jsonb_populate_record(t, {{.Encode}});
 EXCEPTION WHEN data_exception THEN   -- the application's own text, such as an escaped NUL: as it is
     RETURN t;
 END $f$;
@@ -93,7 +94,7 @@ BEGIN
         'messages', jsonb_agg(jsonb_build_object('id', v.origin, 'kind', v.kind, 'message', v.message) ORDER BY v.n)) END
     FROM v JOIN {{.Schema}}.rows r ON r.session = p_session AND r.key = v.row WHERE r.fault IS NULL GROUP BY r.session, r.key
     UNION ALL   -- a summary has the key, the time and the other columns of the first row that it stands for
-    SELECT (SELECT r.key FROM {{.Schema}}.rows r WHERE r.session = p_session AND r.seq >= v.at AND NOT r.gone ORDER BY r.seq LIMIT 1)::{{.KeyType}},
+    SELECT (SELECT r.key FROM {{.Schema}}.rows r {{if .Base}}JOIN {{.Table}} b ON b.{{.Key}} = r.key::{{.KeyType}} AND ({{.Base}}) {{end}}WHERE r.session = p_session AND r.seq >= v.at AND NOT r.gone ORDER BY r.seq LIMIT 1)::{{.KeyType}},
         jsonb_build_object('fresh', true, 'messages', jsonb_build_array(jsonb_build_object('message', v.message)))
     FROM v WHERE v.kind NOT IN ('source', 'bare') AND v.row IS NULL;
 END $f$;

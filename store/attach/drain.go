@@ -355,6 +355,9 @@ func (d *drain) decode(r *row) {
 		return
 	}
 	value, _ = chat.SanitizeJSON(value)
+	if d.preset.reads.content != "" {
+		value = unwrapped(value)
+	}
 	if !json.Valid(value) {
 		r.fault = "the content is no JSON"
 		return
@@ -370,6 +373,25 @@ func (d *drain) decode(r *row) {
 		r.messages = append(r.messages, message{digest: hex.EncodeToString(sum[:]), raw: raw})
 	}
 	r.elements = elements(value, all)
+}
+
+// unwrapped returns an object of columns with the lists of those that hold JSON as text.
+func unwrapped(value json.RawMessage) json.RawMessage {
+	var columns map[string]json.RawMessage
+	if json.Unmarshal(value, &columns) != nil {
+		return value
+	}
+	for name, column := range columns {
+		var text string
+		if name != "content" && json.Unmarshal(column, &text) == nil && strings.HasPrefix(text, "[") && json.Valid([]byte(text)) {
+			columns[name] = json.RawMessage(text)
+		}
+	}
+	out, err := json.Marshal(columns)
+	if err != nil {
+		return value
+	}
+	return out
 }
 
 // columns returns the message of a row whose columns are its fields, nil for an empty one.

@@ -16,6 +16,10 @@ type part struct {
 	ToolInvocation struct {
 		ToolCallID string `json:"toolCallId"`
 	} `json:"toolInvocation"`
+
+	// Of a step of Laravel:
+	Content   string                `json:"content"`
+	ToolCalls []struct{ ID string } `json:"tool_calls"`
 }
 
 // elements returns for each part of a row the number of the message that has it, from 1, so that a row of which some
@@ -25,20 +29,27 @@ type part struct {
 func elements(value json.RawMessage, messages []chat.Message) (numbers []int) {
 	var row struct {
 		Parts []part `json:"parts"`
+		Steps []part `json:"steps"`
 	}
-	if json.Unmarshal(value, &row.Parts) != nil && json.Unmarshal(value, &row) != nil || len(row.Parts) == 0 {
+	if json.Unmarshal(value, &row.Parts) != nil && json.Unmarshal(value, &row) != nil || len(row.Parts)+len(row.Steps) == 0 {
 		return nil
 	}
 	at := 0
-	for _, p := range row.Parts {
-		id := p.ToolCallID + p.ToolInvocation.ToolCallID
+	for _, p := range append(row.Parts, row.Steps...) {
+		id, text := p.ToolCallID+p.ToolInvocation.ToolCallID, p.Text
+		if p.Type == "" {
+			text = p.Content
+		}
+		if len(p.ToolCalls) > 0 {
+			id = p.ToolCalls[0].ID
+		}
 		for i := at; i < len(messages); i++ {
 			m := messages[i]
 			if m.Role == chat.RoleTool {
 				continue
 			}
 			if id != "" && slices.ContainsFunc(m.ToolCalls, func(c chat.ToolCall) bool { return c.ID == id }) ||
-				id == "" && p.Type == "text" && said(m, p.Text) {
+				id == "" && text != "" && (p.Type == "text" || p.Type == "") && said(m, text) {
 				at = i
 				break
 			}

@@ -34,6 +34,16 @@ type Preset struct {
 	Screen bool `json:"screen,omitempty"`
 
 	sample string // an SQL condition on the text of a row's content: it is one of these
+	needs  string // a table that is there beside
+	// reads has SQL expressions for parts of a message that are not in one column of the row t; §. is the schema of
+	// the table.
+	reads struct{ content, toolCalls, toolCallID string }
+	// watch has the columns of these, besides those of Spec.
+	watch []string
+	// beside is a second table, and an SQL query of its changed rows: the sessions and keys of rows to read again.
+	beside struct{ table, rows string }
+	// base is an SQL condition on a row b that a summary may take the place of.
+	base string
 }
 
 // Presets returns the presets, the first to match a table before later ones.
@@ -66,6 +76,32 @@ func Presets() []Preset {
 			},
 			Format: "mastra", sample: `(c::jsonb->>'format') = '2' AND c::jsonb ? 'parts'`,
 			Window: "lastMessages of the memory", Rows: 10,
+		},
+		{
+			Name: "laravel-ai", Doc: "agent_conversation_messages of Laravel's AI SDK",
+			Spec: Spec{
+				Session: "conversation_id", Key: "id", Order: []string{"id"}, Role: "role", Content: "content",
+				Time: "created_at", Timezone: "UTC",
+			},
+			Format: "laravel", sample: `true`, watch: []string{"steps"},
+			reads: struct{ content, toolCalls, toolCallID string }{
+				content: `json_build_object('role', t.role, 'content', t.content, 'steps', t.steps)`,
+			},
+			Window: "maxConversationMessages of the agent", Rows: 100,
+		},
+		{
+			Name: "ruby-llm", Doc: "messages and tool_calls of RubyLLM in Rails",
+			Spec: Spec{
+				Session: "chat_id", Key: "id", Order: []string{"id"}, Role: "role", Content: "content", Time: "created_at", Timezone: "UTC",
+			},
+			sample: `true`, needs: "tool_calls", watch: []string{"tool_call_id"}, Screen: true,
+			reads: struct{ content, toolCalls, toolCallID string }{
+				toolCalls: `(SELECT json_agg(json_build_object('id', c.tool_call_id, 'type', 'function', 'function',
+					json_build_object('name', c.name, 'arguments', c.arguments::text)) ORDER BY c.id) FROM §.tool_calls c WHERE c.message_id = t.id)`,
+				toolCallID: `(SELECT c.tool_call_id FROM §.tool_calls c WHERE c.id = t.tool_call_id)`,
+			},
+			beside: struct{ table, rows string }{"tool_calls", `SELECT t.chat_id, t.id::text FROM changed c JOIN §.messages t ON t.id = c.message_id`},
+			base:   `b.tool_call_id IS NULL AND NOT EXISTS (SELECT FROM §.tool_calls c WHERE c.message_id = b.id)`,
 		},
 		{
 			Name: "generic", Doc: "any table with a row for a message: a session, a role and a text; columns with other names by flags",

@@ -68,6 +68,7 @@ type Plan struct {
 	preset   Preset
 	words    map[string]string // of the table for user, assistant, system and tool
 	relation string            // the table, qualified and quoted
+	space    string            // its schema, quoted
 	types    map[string]string
 	columns  []string
 	parted   bool // it is partitioned
@@ -116,7 +117,7 @@ func (p *Plan) resolve(ctx context.Context, tx pgx.Tx, schema string) error {
 	if !ordinary || space == schema {
 		return refuse("%s.%s is no table of an application", space, table)
 	}
-	p.relation = pgx.Identifier{space, table}.Sanitize()
+	p.relation, p.space = pgx.Identifier{space, table}.Sanitize(), pgx.Identifier{space}.Sanitize()
 	p.Table = space + "." + table
 	p.Name = cmp.Or(p.Name, strings.Trim(regexp.MustCompile(`[^a-z0-9_]+`).ReplaceAllString(strings.ToLower(table), "_"), "_"))
 	if !nameOfAttachment.MatchString(p.Name) {
@@ -130,6 +131,9 @@ func (p *Plan) resolve(ctx context.Context, tx pgx.Tx, schema string) error {
 	p.types = map[string]string{}
 	var name, kind string
 	if _, err := pgx.ForEachRow(rows, []any{&name, &kind}, func() error {
+		if kind == "character" { // which without a length is one of 1
+			kind = "bpchar"
+		}
 		p.columns, p.types[name] = append(p.columns, name), kind
 		return nil
 	}); err != nil {
@@ -194,8 +198,13 @@ func (p *Plan) usePreset(ctx context.Context, tx pgx.Tx) error {
 		names = append(names, known.Name)
 		d := known.Spec
 		has := known.sample != ""
-		for _, c := range slices.Concat([]string{d.Session, d.Key, d.Content}, d.Order) {
+		for _, c := range slices.Concat([]string{d.Session, d.Key, d.Content}, d.Order, known.watch) {
 			has = has && p.types[c] != ""
+		}
+		if has && known.needs != "" {
+			if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, p.space+"."+known.needs).Scan(&has); err != nil {
+				return err
+			}
 		}
 		if p.Preset != "" && p.Preset != known.Name || p.Preset == "" && !has && known.Name != "generic" {
 			continue

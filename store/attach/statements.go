@@ -32,21 +32,28 @@ func (p *Plan) SQL(schema string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	content := []string{"t." + q(p.Content)}
-	for _, c := range []string{p.Role, p.ToolCalls, p.ToolCallID} {
-		if c != "" {
-			content = append(content, "t."+q(c))
+	// expression returns the SQL of a part of the message: that of the preset, or the column.
+	expression := func(own, column string) string {
+		switch {
+		case own != "":
+			return strings.ReplaceAll(own, "§", p.space) + "::text"
+		case column != "":
+			return "t." + q(column) + "::text"
 		}
+		return "NULL::text"
 	}
-	// As text: json has no equality.
-	digest := "md5(ROW(" + strings.Join(content, ", ") + ")::text)::uuid"
-	selected := []string{"t." + q(p.Key) + "::text", digest}
-	for _, name := range []string{p.TenantColumn, p.Role, p.Content, p.ToolCalls, p.ToolCallID} { // as the columns of read
-		column := "NULL::text"
-		if name != "" {
-			column = "t." + q(name) + "::text"
+	reads := p.preset.reads
+	read := []string{
+		expression("", p.Role), expression(reads.content, p.Content),
+		expression(reads.toolCalls, p.ToolCalls), expression(reads.toolCallID, p.ToolCallID),
+	}
+	digest := "md5(ROW(" + strings.Join(read, ", ") + ")::text)::uuid"
+	selected := slices.Concat([]string{"t." + q(p.Key) + "::text", digest, expression("", p.TenantColumn)}, read)
+	var watched []string
+	for _, c := range slices.Concat([]string{p.Role, p.Content, p.ToolCalls, p.ToolCallID}, p.preset.watch) {
+		if c != "" {
+			watched = append(watched, "t."+q(c))
 		}
-		selected = append(selected, column)
 	}
 	at := "NULL::timestamptz"
 	if p.Time != "" {
@@ -75,8 +82,8 @@ func (p *Plan) SQL(schema string) (string, error) {
 		"ToolCalls": p.ToolCalls, "ToolCallsLiteral": literal(p.ToolCalls),
 		"ToolCallID": p.ToolCallID, "ToolCallIDLiteral": literal(p.ToolCallID),
 		"Read": strings.Join(append(selected, at), ", "), "Digest": digest, "Order": strings.Join(order, ", "),
-		"Where": where, "JSON": p.preset.Format != "" || p.JSON, "View": !p.fenced, "NativeRole": p.nativeRole(),
-		"Triggers": p.triggers(digest, where),
+		"Where": where, "JSON": p.preset.Format != "" && reads.content == "" || p.JSON, "View": !p.fenced, "NativeRole": p.nativeRole(),
+		"Base": strings.ReplaceAll(p.preset.base, "§", p.space), "Triggers": p.triggers("ROW("+strings.Join(watched, ", ")+")::text", where),
 	}
 	var encode bytes.Buffer
 	one, err := template.New("encode").Parse(p.preset.encode())
@@ -105,7 +112,7 @@ func (p *Plan) nativeRole() string {
 
 // triggers returns those of the table: of statements, and of rows where it is partitioned, as an insert into a
 // partition fires no other.
-func (p *Plan) triggers(digest, where string) []trigger {
+func (p *Plan) triggers(watched, where string) []trigger {
 	q := func(name string) string { return pgx.Identifier{name}.Sanitize() }
 	from := func(side string) string {
 		if p.parted {
@@ -116,7 +123,7 @@ func (p *Plan) triggers(digest, where string) []trigger {
 	key := "t." + q(p.Session) + " AS session, t." + q(p.Key) + "::text AS key"
 	one := func(side string) string { return "SELECT " + key + " FROM " + from(side) + " WHERE (" + where + ")" }
 	differ := func(a, b string) string {
-		s := "SELECT " + key + ", " + digest + " AS digest, (" + where + ") AS there FROM "
+		s := "SELECT " + key + ", " + watched + " AS said, (" + where + ") AS there FROM "
 		return "(" + s + from(a) + " EXCEPT " + s + from(b) + ")"
 	}
 	each := func(event, sides string) string {
@@ -125,7 +132,7 @@ func (p *Plan) triggers(digest, where string) []trigger {
 		}
 		return event + " ON " + p.relation + " REFERENCING " + sides + " FOR EACH STATEMENT"
 	}
-	return []trigger{
+	all := []trigger{
 		{"insert", each("INSERT", "NEW TABLE AS new_rows"), one("new")},
 		{
 			"update", each("UPDATE", "OLD TABLE AS old_rows NEW TABLE AS new_rows"),
@@ -137,6 +144,16 @@ func (p *Plan) triggers(digest, where string) []trigger {
 			"SELECT r.session, r.key FROM " + p.Schema + ".rows r WHERE NOT r.gone",
 		},
 	}
+	if b := p.preset.beside; b.table != "" {
+		for event, side := range map[string]string{"insert": "NEW", "update": "NEW", "delete": "OLD"} {
+			all = append(all, trigger{
+				"beside_" + event,
+				event + " ON " + p.space + "." + b.table + " REFERENCING " + side + " TABLE AS changed FOR EACH STATEMENT",
+				strings.ReplaceAll(b.rows, "§", p.space),
+			})
+		}
+	}
+	return all
 }
 
 // literal returns a string as SQL.

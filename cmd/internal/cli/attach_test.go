@@ -124,6 +124,37 @@ var attachedTables = map[string]struct {
 		},
 		table: "mastra_messages", read: `SELECT json_build_object('role', role, 'content', content::json)::text FROM %s WHERE thread_id = 's' ORDER BY "createdAt" ASC, id ASC`,
 	},
+	"laravel-ai": {
+		ddl: []string{
+			`CREATE TABLE agent_conversation_messages (id varchar(36) PRIMARY KEY, conversation_id varchar(36) NOT NULL, participant_type varchar(255), participant_id varchar(255), agent varchar(255) NOT NULL,
+			role varchar(25) NOT NULL, content text NOT NULL, attachments text NOT NULL, steps text NOT NULL, usage text NOT NULL, meta text NOT NULL, approval_state text, created_at timestamp, updated_at timestamp)`,
+			`CREATE INDEX ON agent_conversation_messages (conversation_id)`,
+		},
+		turn: []string{
+			`INSERT INTO agent_conversation_messages VALUES (lpad($1::text, 3, '0') || 'a', 's', NULL, NULL, 'App', 'user', 'question ' || $1::text, '[]', '[]', '[]', '[]', NULL, now(), now())`,
+			`INSERT INTO agent_conversation_messages VALUES (lpad($1::text, 3, '0') || 'b', 's', NULL, NULL, 'App', 'assistant', 'answer ' || $1::text, '[]', json_build_array(
+				json_build_object('content', '', 'reasoning', '', 'replay_blocks', '[]'::json, 'tool_calls', json_build_array(json_build_object('id', 'a' || $1::text, 'name', 'find', 'arguments', '{"q": 1}'::json, 'result', $2::text))),
+				json_build_object('content', 'answer ' || $1::text, 'reasoning', '', 'replay_blocks', '[]'::json, 'tool_calls', '[]'::json))::text, '[]', '{"provider": "x"}', NULL, now(), now())`,
+		},
+		table: "agent_conversation_messages", read: `SELECT json_build_object('role', role, 'content', content, 'steps', steps::json, 'meta', meta)::text FROM %s WHERE conversation_id = 's' ORDER BY id`,
+	},
+	"ruby-llm": {
+		ddl: []string{
+			`CREATE TABLE chats (id bigserial PRIMARY KEY)`, `INSERT INTO chats DEFAULT VALUES`,
+			`CREATE TABLE messages (id bigserial PRIMARY KEY, role varchar NOT NULL, content text, content_raw json, thinking_text text, chat_id bigint NOT NULL REFERENCES chats, tool_call_id bigint, created_at timestamp NOT NULL DEFAULT now(), updated_at timestamp NOT NULL DEFAULT now())`,
+			`CREATE INDEX ON messages (chat_id)`,
+			`CREATE TABLE tool_calls (id bigserial PRIMARY KEY, message_id bigint NOT NULL REFERENCES messages, tool_call_id varchar NOT NULL UNIQUE, name varchar NOT NULL, arguments jsonb DEFAULT '{}')`,
+		},
+		turn: []string{
+			`INSERT INTO messages (chat_id, role, content) VALUES (1, 'user', 'question ' || $1::text)`,
+			`INSERT INTO messages (chat_id, role, content) SELECT 1, 'assistant', '' WHERE $1::text <> ''`, // empty at first, as it does
+			`INSERT INTO tool_calls (message_id, tool_call_id, name, arguments) SELECT max(id), 'a' || $1::text, 'find', '{"q": 1}' FROM messages`,
+			`INSERT INTO messages (chat_id, role, content, tool_call_id) SELECT 1, 'tool', $2::text, id FROM tool_calls WHERE tool_call_id = 'a' || $1::text`,
+			`INSERT INTO messages (chat_id, role, content) SELECT 1, 'assistant', '' WHERE $1::text <> ''`,
+			`UPDATE messages SET content = 'answer ' || $1::text WHERE id = (SELECT max(id) FROM messages)`,
+		},
+		table: "messages", read: `SELECT json_build_object('role', role, 'content', content, 'call', tool_call_id)::text FROM %s WHERE chat_id = 1 ORDER BY id`,
+	},
 	"generic": {
 		ddl: []string{`CREATE TABLE "chat log" (nr bigserial PRIMARY KEY, chat int NOT NULL, "who says" text NOT NULL, body text NOT NULL, calls jsonb, answers text, UNIQUE (chat, nr))`},
 		turn: []string{
@@ -158,7 +189,7 @@ func TestAttachedTablesAreCompacted(t *testing.T) {
 			}
 			native := fmt.Sprintf(x.read, `public."`+x.table+`"`)
 			before := a.texts(native)
-			args := append([]string{"attach", x.table, "--on-delete=exclude"}, x.flags...)
+			args := append([]string{"attach", "public." + x.table, "--on-delete=exclude"}, x.flags...)
 			if invoke(t, a.db, args...).want(t, 0, "CREATE TRIGGER"); len(a.texts(`SELECT name FROM compactor.attachments`)) > 0 {
 				t.Fatal("attach without --apply attaches")
 			}
