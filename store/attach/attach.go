@@ -144,7 +144,9 @@ func (a *Attachment) Status(ctx context.Context) (s Status, err error) {
 		}
 		const query = `
 			SELECT (SELECT count(*) FROM @.sessions), count(*), coalesce(sum(cardinality(ids)), 0),
-				(SELECT count(*) FROM @.notes), count(*) FILTER (WHERE fault IS NOT NULL), (SELECT done FROM @.backfill) FROM @.rows WHERE NOT gone`
+				(SELECT count(*) FROM @.notes), count(*) FILTER (WHERE fault IS NOT NULL),
+				(SELECT done FROM @.backfill)
+			FROM @.rows WHERE NOT gone`
 		return tx.QueryRow(ctx, a.names.Replace(query)).Scan(&s.Sessions, &s.Rows, &s.Messages, &s.Notes, &s.Faults, &s.Backfilled)
 	})
 	return s, err

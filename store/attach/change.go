@@ -130,7 +130,8 @@ func (d *drain) save(changed []*row, gone []*known) error {
 		FROM jsonb_to_recordset($2) AS x(key text, seq bigint, version int, ids text[], digests text[], elements int[],
 			digest uuid, fault text, gone boolean)
 		ON CONFLICT (session, key) DO UPDATE SET seq = excluded.seq, version = excluded.version, ids = excluded.ids,
-			digests = excluded.digests, elements = excluded.elements, digest = excluded.digest, fault = excluded.fault, gone = excluded.gone`, d.session, string(raw))
+			digests = excluded.digests, elements = excluded.elements, digest = excluded.digest,
+			fault = excluded.fault, gone = excluded.gone`, d.session, string(raw))
 }
 
 // clear takes summaries out of the view of which all rows are deleted, and all of it where none is left.

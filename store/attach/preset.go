@@ -96,12 +96,15 @@ func Presets() []Preset {
 			},
 			sample: `true`, needs: "tool_calls", watch: []string{"tool_call_id"}, Screen: true,
 			reads: struct{ content, toolCalls, toolCallID string }{
-				toolCalls: `(SELECT json_agg(json_build_object('id', c.tool_call_id, 'type', 'function', 'function',
-					json_build_object('name', c.name, 'arguments', c.arguments::text)) ORDER BY c.id) FROM §.tool_calls c WHERE c.message_id = t.id)`,
+				toolCalls: `(SELECT json_agg(json_build_object('id', c.tool_call_id, 'type', 'function',
+					'function', json_build_object('name', c.name, 'arguments', c.arguments::text)) ORDER BY c.id)
+					FROM §.tool_calls c WHERE c.message_id = t.id)`,
 				toolCallID: `(SELECT c.tool_call_id FROM §.tool_calls c WHERE c.id = t.tool_call_id)`,
 			},
-			beside: struct{ table, rows string }{"tool_calls", `SELECT t.chat_id, t.id::text FROM changed c JOIN §.messages t ON t.id = c.message_id`},
-			base:   `b.tool_call_id IS NULL AND NOT EXISTS (SELECT FROM §.tool_calls c WHERE c.message_id = b.id)`,
+			beside: struct{ table, rows string }{
+				"tool_calls", `SELECT t.chat_id, t.id::text FROM changed c JOIN §.messages t ON t.id = c.message_id`,
+			},
+			base: `b.tool_call_id IS NULL AND NOT EXISTS (SELECT FROM §.tool_calls c WHERE c.message_id = b.id)`,
 		},
 		{
 			Name: "generic", Doc: "any table with a row for a message: a session, a role and a text; columns with other names by flags",

@@ -83,7 +83,8 @@ func (p *Plan) SQL(schema string) (string, error) {
 		"ToolCallID": p.ToolCallID, "ToolCallIDLiteral": literal(p.ToolCallID),
 		"Read": strings.Join(append(selected, at), ", "), "Digest": digest, "Order": strings.Join(order, ", "),
 		"Where": where, "JSON": p.preset.Format != "" && reads.content == "" || p.JSON, "View": !p.fenced, "NativeRole": p.nativeRole(),
-		"Base": strings.ReplaceAll(p.preset.base, "§", p.space), "Triggers": p.triggers("ROW("+strings.Join(watched, ", ")+")::text", where),
+		"Base":     strings.ReplaceAll(p.preset.base, "§", p.space),
+		"Triggers": p.triggers("ROW("+strings.Join(watched, ", ")+")::text", where),
 	}
 	var encode bytes.Buffer
 	one, err := template.New("encode").Parse(p.preset.encode())
