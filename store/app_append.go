@@ -40,21 +40,21 @@ func (s *Store) AppendOnce(ctx context.Context, k Key, model, key string, msgs [
 // counts. ErrInvalid: raw cannot be read, or holds several sessions.
 func (s *Store) AppendFormat(ctx context.Context, k Key, model, format, key string, raw []byte) (seqs []chat.Seq, repairs int, err error) {
 	op := fmt.Sprintf("append to session %s in format %s", k, format)
-	model, msgs, read, err := readMessages(op, model, format, raw)
+	in, msgs, err := readMessages(op, format, raw)
 	if err != nil {
 		return nil, 0, err
 	}
-	seqs, repairs, err = s.AppendOnce(ctx, k, model, key, msgs)
-	return seqs, repairs + read, err
+	seqs, repairs, err = s.AppendOnce(ctx, k, cmp.Or(model, in.Model), key, msgs)
+	return seqs, repairs + in.Repairs, err
 }
 
-// readMessages reads the messages of one session. model is that of the document unless it is given.
-func readMessages(op, model, format string, raw []byte) (named string, msgs []NewMessage, repairs int, err error) {
+// readMessages reads one session, and its messages as new ones.
+func readMessages(op, format string, raw []byte) (session formats.Session, msgs []NewMessage, err error) {
 	in, err := formats.NewReader(bytes.NewReader(raw), format)
 	if err != nil {
-		return "", nil, 0, fmt.Errorf("%s: %w: %w", op, ErrInvalid, err)
+		return session, nil, fmt.Errorf("%s: %w: %w", op, ErrInvalid, err)
 	}
-	session, err := in.Next()
+	session, err = in.Next()
 	if err == nil {
 		if _, more := in.Next(); !errors.Is(more, io.EOF) {
 			err = cmp.Or(more, errors.New("several sessions, want one"))
@@ -64,13 +64,13 @@ func readMessages(op, model, format string, raw []byte) (named string, msgs []Ne
 		err = errors.New("there are no messages")
 	}
 	if err != nil {
-		return "", nil, 0, fmt.Errorf("%s: %w: %w", op, ErrInvalid, err)
+		return session, nil, fmt.Errorf("%s: %w: %w", op, ErrInvalid, err)
 	}
 	msgs = make([]NewMessage, len(session.Messages))
 	for i, m := range session.Messages {
 		msgs[i].Message = m
 	}
-	return cmp.Or(model, session.Model), msgs, session.Repairs, nil
+	return session, msgs, nil
 }
 
 // AppendOptions describe the messages of AppendRaw.
@@ -100,6 +100,8 @@ type Appended struct {
 	Stale bool `json:"stale"`
 	// ReasoningExcluded lists the messages whose signed reasoning is not in the view.
 	ReasoningExcluded []chat.Seq `json:"reasoning_excluded"`
+	// LeftOut counts the records, fields and parts that no message could hold (see formats.ReadReport).
+	LeftOut map[string]int `json:"left_out,omitempty"`
 }
 
 // AppendRaw appends messages in a format as AppendFormat does, with the revision of AppendOn, and
@@ -107,13 +109,14 @@ type Appended struct {
 // the role operator.
 func (s *Store) AppendRaw(ctx context.Context, k Key, raw []byte, o AppendOptions) (Appended, error) {
 	op := fmt.Sprintf("append to session %s", k)
+	var in formats.Session
 	var msgs []NewMessage
-	var read int
 	var err error
 	if len(o.Instead) == 0 || strings.Trim(string(raw), "[] \t\r\n") != "" {
-		if o.Model, msgs, read, err = readMessages(op, o.Model, cmp.Or(o.Format, formats.Auto), raw); err != nil {
+		if in, msgs, err = readMessages(op, cmp.Or(o.Format, formats.Auto), raw); err != nil {
 			return Appended{}, err
 		}
+		o.Model = cmp.Or(o.Model, in.Model)
 	}
 	if o.Most > 0 && len(msgs) > o.Most {
 		return Appended{}, fmt.Errorf("%s: %w: %d messages, want at most %d at once", op, ErrInvalid, len(msgs), o.Most)
@@ -129,7 +132,8 @@ func (s *Store) AppendRaw(ctx context.Context, k Key, raw []byte, o AppendOption
 			return row.Scan(&out.Revision, &out.LastSeq, &out.Due, rangesText{&bare})
 		})
 	}, k, msgs, o)
-	out.Repairs += read
+	out.Repairs += in.Repairs
+	out.LeftOut = in.Report.LeftOut()
 	out.Stale = o.Revision != nil && *o.Revision < out.Revision
 	out.ReasoningExcluded = append([]chat.Seq{}, chat.RangesOf(out.Seqs...).Intersect(bare).Seqs()...)
 	return out, err

@@ -11,22 +11,21 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// detect returns the name of a file's format by its beginning, which may end anywhere: that of
-// the first value that shows one, "chat" for none. looks is the program or API whose format was
-// found instead, on that line.
-func detect(head []byte) (name, looks string, line int) {
+// detect returns the format that a file shows by its beginning, which may end anywhere.
+func detect(head []byte) detection {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	if start := bytes.TrimLeft(head, " \t\r\n\x00"); len(start) == 0 || start[0] != '{' && start[0] != '[' {
 		// A line that is not JSON may come first.
 		if _, rest, ok := bytes.Cut(start, []byte("\n")); ok {
-			name, looks, line = detect(rest)
-			return name, looks, line + bytes.Count(head[:len(head)-len(rest)], []byte("\n"))
+			found := detect(rest)
+			found.line += bytes.Count(head[:len(head)-len(rest)], []byte("\n"))
+			return found
 		}
-		return "chat", "", 1
+		return detection{line: 1}
 	}
 	found := detection{}
 	if found.values(head, 1) {
-		return found.result()
+		return found
 	}
 	// One document over several lines, or lines of which the first is broken.
 	n := 0
@@ -38,17 +37,16 @@ func detect(head []byte) (name, looks string, line int) {
 			break
 		}
 	}
-	return found.result()
+	return found
 }
 
-// detection holds the format that the values of a file have shown.
+// detection holds the format that the values of a file have shown: that of the first value that shows
+// one, "" for none.
 type detection struct {
-	name, looks string
-	line        int
-}
-
-func (d *detection) result() (name, looks string, line int) {
-	return cmp.Or(d.name, "chat"), d.looks, max(d.line, 1)
+	name  string
+	looks string // what was found instead, which is not read
+	line  int    // of that
+	first facts  // of the first value
 }
 
 // values reads the values of text, which begins on that line, up to one that shows its format,
@@ -61,12 +59,19 @@ func (d *detection) values(text []byte, line int) bool {
 		f := facts{}
 		more := f.value(dec, "", 0)
 		name, sure := f.format()
-		if name == "" && more { // a value that is cut off may have more
-			if looks := f.foreign(); looks != "" && d.looks == "" && d.name == "" {
+		if shape := f.shape(more); shape != "" && !sure {
+			_, err := Lookup(shape)
+			switch {
+			case err == nil:
+				name, sure, d.name = shape, true, shape
+			case name == "" && d.looks == "" && d.name == "":
 				start := len(clean) - len(bytes.TrimLeft(clean[at:], " \t\r\n"))
-				d.looks, d.line = looks, line+bytes.Count(clean[:start], []byte("\n"))
+				d.looks, d.line = shape, line+bytes.Count(clean[:start], []byte("\n"))
 				return true
 			}
+		}
+		if d.first == nil {
+			d.first = f
 		}
 		d.name = cmp.Or(d.name, name)
 		if sure && d.name == name || !more {
@@ -75,21 +80,38 @@ func (d *detection) values(text []byte, line int) bool {
 	}
 }
 
-// foreignValue returns the program or API whose format a value has, "" for none.
-func foreignValue(value []byte) string {
-	f := facts{}
-	f.value(json.NewDecoder(bytes.NewReader(value)), "", 0)
-	return f.foreign()
+// notRead returns the error for a file that looks like a format that is not read, or like another than
+// it is read in.
+func notRead(looks, read string) error {
+	if slices.Contains(Names(), looks) {
+		return fmt.Errorf("looks like the format %s, not %s", looks, read)
+	}
+	return fmt.Errorf("looks like %s, which is not read; read are %s", looks, strings.Join(Names(), ", "))
 }
 
-// notRead returns the error for a file that looks like a format that is not read.
-func notRead(looks string) error {
-	return fmt.Errorf("looks like %s, which is not read; read are %s", looks, strings.Join(Names(), ", "))
+// shows returns the format that a value shows, or the name of a shape that is not read.
+func shows(value []byte) string {
+	f := facts{}
+	f.value(json.NewDecoder(bytes.NewReader(value)), "", 0)
+	if name, sure := f.format(); sure {
+		return name
+	}
+	return f.shape(true)
+}
+
+// shapeOf returns the name in shapes that a value shows, "" for none.
+func shapeOf(value []byte) string {
+	f := facts{}
+	f.value(json.NewDecoder(bytes.NewReader(value)), "", 0)
+	return f.shape(true)
 }
 
 // facts describe a value: "path" for a key, "path=text" for a short string, and "path#k" for the
 // kind of a value: s, [, { or another.
 type facts map[string]bool
+
+// wholeFact is behind the path of a value that was read to its end.
+const wholeFact = "#whole"
 
 // maxDepth is how deep facts go: messages[].content[].type.
 const maxDepth = 6
@@ -125,6 +147,7 @@ func (f facts) value(d *json.Decoder, path string, depth int) bool {
 			if !f.value(d, at, depth+1) {
 				return false
 			}
+			f.add(at+wholeFact, depth)
 		}
 		_, err := d.Token()
 		return err == nil
@@ -225,8 +248,10 @@ func (f facts) items(at string) bool {
 func (f facts) messages(at string) string {
 	parts := at + ".content[]"
 	switch {
+	case at == "[]" && f[at+".ts"] && !f[at+".ts#s"] && f.is(parts+".type", "tool_use tool_result thinking"):
+		return "cline"
 	case f[at+".tool_calls"], f[at+".tool_call_id"], f.is(at+".role", "tool system developer") && f[at+".content"]:
-		if f.foreign() == "" {
+		if f.shape(true) == "" {
 			return "chat"
 		}
 	case f[parts+".type=tool_use"] && f[parts+".name"], f[parts+".type=tool_result"] && !f[parts+".toolUseID"],

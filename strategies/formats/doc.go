@@ -1,6 +1,7 @@
 // Package formats reads and writes files of conversations: those of model APIs
 // (chat-completions, Responses items, Anthropic messages), of training sets (ShareGPT) and the
-// session logs of coding agents (Claude Code, Codex, pi).
+// session logs of coding agents (Claude Code, Codex, pi). Others are only read: each is a table of
+// paths, and one reader reads them all, also row by row from the tables of an application (Records).
 //
 // Reading gives chat-completions messages. Fields without an equivalent there that are
 // needed to write the same format again are kept in the Extra of messages and sessions,
@@ -18,7 +19,8 @@
 // in the history of a compaction, once each.
 //
 // A record that is not a message is counted by its kind, with the line of the first, in the
-// ReadReport of its session; so are lines that were not written whole, with SkipLines. The
+// ReadReport of its session; so are fields and parts of a table's format that no message holds, and
+// lines that were not written whole, with SkipLines. The
 // parts of a session that a format cannot hold are counted in the Losses of Write.
 //
 // Some forms are equivalent, and changing one into another is no loss: content that is null,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -17,10 +18,15 @@ type Format struct {
 	// Log reports that a file is one session and those of its sub-agents, a record a line.
 	Log bool
 
-	// Both are nil for chat-completions, which package chat reads and writes.
+	// Both are nil for chat-completions, which package chat reads and writes; encode alone is nil for a
+	// format that is only read.
 	decoder func() decoder
 	encode  func(*encoder, chat.Session)
+	table   *table
 }
+
+// Written reports whether sessions can be written in the format, too.
+func (f Format) Written() bool { return f.encode != nil || f.decoder == nil }
 
 // Auto is the name that asks for detection by content.
 const Auto = "auto"
@@ -50,7 +56,26 @@ func All() []Format {
 		{Name: "claude-code", Doc: "Claude Code session file", Log: true, decoder: newClaudeCode, encode: encodeClaudeCode},
 		{Name: "codex", Doc: "Codex rollout file", Log: true, decoder: newCodex, encode: encodeCodex},
 		{Name: "pi", Doc: "pi session file", Log: true, decoder: newPi, encode: encodePi},
+		readOnly("qwen-code", "Qwen Code session file", &qwenCode),
+		readOnly("gemini-cli", "Gemini CLI session file", &geminiCLI),
+		readOnly("gemini", "Gemini API requests and lists of contents", &gemini),
+		readOnly("copilot-cli", "GitHub Copilot CLI events", &copilotCLI),
+		readOnly("kimi", "Kimi Code wire file, Kimi CLI context file", &kimi),
+		readOnly("grok", "Grok CLI chat history", &grok),
+		readOnly("cline", "Cline and Roo Code API history", &cline),
+		readOnly("goose", "Goose session", &goose),
+		readOnly("opencode", "opencode export", &opencode),
+		readOnly("openhands", "OpenHands events", &openHands),
+		readOnly("langchain", "LangChain messages: dicts, flat, dumps", &langChain),
+		readOnly("vercel", "Vercel AI SDK: UI and model messages", &vercel),
+		readOnly("mastra", "Mastra messages, as its storage has them", &mastra),
+		readOnly("bedrock", "Amazon Bedrock Converse requests", &bedrock),
+		readOnly("chatgpt", "ChatGPT export, conversations.json", &chatGPT),
 	}
+}
+
+func readOnly(name, doc string, t *table) Format {
+	return Format{Name: name, Doc: doc, decoder: t.decoder, table: t}
 }
 
 // Names returns the names of all formats.
@@ -60,6 +85,26 @@ func Names() []string {
 		names = append(names, f.Name)
 	}
 	return names
+}
+
+// WrittenNames returns the names of the formats that can be written, too.
+func WrittenNames() []string {
+	var names []string
+	for _, f := range All() {
+		if f.Written() {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// CanWrite returns why no session can be written in the format of that name, nil if it can.
+func CanWrite(name string) error {
+	f, err := Lookup(name)
+	if err == nil && !f.Written() {
+		err = fmt.Errorf("format %s is only read; want one of %s", name, strings.Join(WrittenNames(), ", "))
+	}
+	return err
 }
 
 // Lookup returns the format of that name.
@@ -76,7 +121,8 @@ func Lookup(name string) (Format, error) {
 // counts of Other add up to Values. It is empty for chat-completions, where every value is a
 // message or a session.
 type ReadReport struct {
-	// Values is the number of JSON values read.
+	// Values is the number of JSON values read, of a document in a format that is only read that of
+	// its records.
 	Values int `json:"values"`
 	// Messages is the number of values that began a message. One value can hold several.
 	Messages int `json:"messages"`
@@ -128,6 +174,20 @@ func count(m *map[string]int, kind string, n int) string {
 	return kind
 }
 
+// LeftOut returns the counts of Other, without those of IsMeta, and of Dropped; nil for none.
+func (r *ReadReport) LeftOut() map[string]int {
+	var out map[string]int
+	for kind, n := range r.Other {
+		if !IsMeta(kind) {
+			_ = count(&out, kind, n)
+		}
+	}
+	for kind, n := range r.Dropped {
+		_ = count(&out, kind, n)
+	}
+	return out
+}
+
 // other counts the value on the line that is read.
 func (r *ReadReport) other(kind string) { r.others(kind, 1, r.line) }
 
@@ -164,8 +224,21 @@ var metaKinds = map[string]bool{
 // IsMeta reports whether a kind of ReadReport.Other is known to be no part of the conversation.
 func IsMeta(kind string) bool {
 	group, _, _ := strings.Cut(kind, ":")
-	return metaKinds[group]
+	return metaKinds[group] || notes()[group]
 }
+
+// notes returns the notes of all tables.
+var notes = sync.OnceValue(func() map[string]bool {
+	out := map[string]bool{}
+	for _, f := range All() {
+		if f.table != nil {
+			for kind := range strings.FieldsSeq(f.table.notes) {
+				out[kind] = true
+			}
+		}
+	}
+	return out
+})
 
 // entry counts a value that began a message or is a further part of one.
 func (r *ReadReport) entry(began bool) {
@@ -210,10 +283,10 @@ type Options struct {
 // loss is unreported; such a loss is "other". s is not changed. Write fails on an unknown
 // format, on an invalid raw value, and if w fails.
 func Write(w io.Writer, name string, s chat.Session, o Options) (Losses, error) {
-	f, err := Lookup(name)
-	if err != nil {
+	if err := CanWrite(name); err != nil {
 		return nil, err
 	}
+	f, _ := Lookup(name)
 	e := &encoder{losses: Losses{}}
 	was := s
 	switch {
@@ -237,7 +310,7 @@ func Write(w io.Writer, name string, s chat.Session, o Options) (Losses, error) 
 	if len(e.losses) == 0 && !roundTrips(was, e.out.Bytes(), f.Name) {
 		e.lose("other")
 	}
-	_, err = w.Write(e.out.Bytes())
+	_, err := w.Write(e.out.Bytes())
 	return e.losses, err
 }
 

@@ -93,7 +93,7 @@ func (d *pi) add(value []byte, line int) (*Session, error) {
 			d.title = o["name"]
 		}
 	default:
-		if foreignValue(value) != "" {
+		if shapeOf(value) != "" {
 			return nil, fmt.Errorf("type: want session, message or another kind of entry, got %.40q", typ)
 		}
 	}

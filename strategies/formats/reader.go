@@ -3,9 +3,11 @@ package formats
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -22,6 +24,7 @@ type Reader struct {
 	SkipLines bool
 
 	format  Format
+	first   facts // of the first value of a file that shows no format
 	chat    *chat.Reader
 	dec     decoder           // nil for chat, which is read by chat itself
 	refused error             // the file is none of the format
@@ -31,7 +34,8 @@ type Reader struct {
 	ready   *Session          // read before the errors were returned
 	queue   []Session
 	ended   bool
-	pending int // repairs of values that are parts of a session
+	certain bool // the values have shown the format
+	pending int  // repairs of values that are parts of a session
 	// gathered reports that the last session was made of several values.
 	gathered bool
 }
@@ -40,16 +44,18 @@ type Reader struct {
 // of r, for which it waits.
 func NewReader(r io.Reader, name string) (*Reader, error) {
 	in := bufio.NewReaderSize(r, headSize)
-	out := &Reader{chat: chat.NewReader(in)}
+	out := &Reader{}
 	if mark, _ := in.Peek(4); isUTF16(mark) {
 		out.refused = &chat.LineError{Line: 1, Err: errors.New("the text is UTF-16: convert it to UTF-8")}
 	}
 	if name == Auto {
 		head, _ := in.Peek(headSize) // an error comes again when it is read
-		var line int
-		var looks string
-		if name, looks, line = detect(head); looks != "" && out.refused == nil {
-			out.refused = &chat.LineError{Line: line, Err: notRead(looks)}
+		found := detect(head)
+		if found.looks != "" && out.refused == nil {
+			out.refused = &chat.LineError{Line: max(found.line, 1), Err: notRead(found.looks, "")}
+		}
+		if name = cmp.Or(found.name, "chat"); found.name == "" {
+			out.first = found.first
 		}
 	}
 	f, err := Lookup(name)
@@ -57,6 +63,11 @@ func NewReader(r io.Reader, name string) (*Reader, error) {
 		return nil, err
 	}
 	out.format = f
+	if f.table != nil && f.table.many {
+		out.chat = chat.NewReader(&elements{in: in})
+	} else {
+		out.chat = chat.NewReader(in)
+	}
 	if f.decoder != nil {
 		out.dec = f.decoder()
 	}
@@ -136,10 +147,13 @@ func (r *Reader) Next() (Session, error) {
 
 // invalidValue records a value that cannot be read: to be skipped, or to be returned.
 func (r *Reader) invalidValue(err *chat.LineError) {
-	looks := foreignValue(r.chat.Last())
+	if near := r.first.nearest(); len(near) > 0 && err.NoRecord {
+		err.Err = fmt.Errorf("%w; the nearest formats are %s", err.Err, strings.Join(near, ", "))
+	}
+	looks := shapeOf(r.chat.Last())
 	switch {
-	case looks != "":
-		r.refused = &chat.LineError{Line: err.Line, Err: fmt.Errorf("%w (%w)", notRead(looks), err.Err)}
+	case looks != "" && looks != r.format.Name:
+		r.refused = &chat.LineError{Line: err.Line, Err: fmt.Errorf("%w (%w)", notRead(looks, r.format.Name), err.Err)}
 	case errors.Is(err, chat.ErrForeign):
 		r.refused = err
 	case err.NoRecord && r.SkipLines:
@@ -206,6 +220,9 @@ func (r *Reader) next() (Session, error) {
 			}
 			continue
 		}
+		if err := r.isTable(value); err != nil {
+			return Session{}, &chat.LineError{Line: line, Err: err}
+		}
 		s, err := r.dec.add(value, line)
 		switch {
 		case err != nil:
@@ -218,4 +235,20 @@ func (r *Reader) next() (Session, error) {
 			return *s, nil
 		}
 	}
+}
+
+// isTable returns an error for a value that shows another format than one that is only read. Once a value has
+// shown that one, none is looked at.
+func (r *Reader) isTable(value []byte) error {
+	if r.format.table == nil || r.certain {
+		return nil
+	}
+	switch shown := shows(value); shown {
+	case r.format.Name:
+		r.certain = true
+	case "":
+	default:
+		return notRead(shown, r.format.Name)
+	}
+	return nil
 }

@@ -61,7 +61,7 @@ func TestRecords(t *testing.T) {
 			`user {"format":2,"parts":[{"type":"text","text":"hi"}],"content":"hi"}`,
 			`assistant {"format":2,"parts":[{"type":"step-start"},{"type":"tool-invocation","toolInvocation":{"state":"result","step":0,"toolCallId":"call_1","toolName":"get_weather","args":{"city":"Paris"},"result":{"temp":18}}},{"type":"text","text":"It is 18 C."}],"content":"It is 18 C."}`,
 			`user "again"`,
-		), []string{"user hi", `assistant It is 18 C. call_1=get_weather({"city":"Paris"})`, `tool {"temp":18} for call_1`, "user again"}, [][]int{{0}, {1}, {1}, {2}}},
+		), []string{"user hi", `assistant call_1=get_weather({"city":"Paris"})`, `tool {"temp":18} for call_1`, "assistant It is 18 C.", "user again"}, [][]int{{0}, {1}, {1}, {1}, {2}}},
 		"items of the Agents SDK": {"responses", rowsOf(
 			`{"content":"Weather?","role":"user"}`,
 			`{"arguments":"{}","call_id":"a","name":"f","type":"function_call","id":"fc_1","status":"completed"}`,

@@ -28,16 +28,21 @@ type table struct {
 	kinds []kind
 	parts []rule
 	roles map[string]chat.Role
-	// leaf is the path of the id of the last record on the session's branch, in a document.
+	// many reports that a list at the top is one of documents, and leaf is the path of the id of the
+	// last record on a document's branch.
+	many bool
 	leaf string
-	// unwrap has the keys that stand for the whole of a result that is an object.
-	unwrap string
+	// unwrap has the keys that stand for the whole of a result that is an object, with no more than
+	// those of beside.
+	unwrap, beside string
+	// notes has the names of records that are known to be no part of the conversation (see IsMeta).
+	notes string
 	// bare is the key of a record's content where only that is stored (see Record), and wrap that of
 	// an object without a role.
 	bare, wrap string
 }
 
-// kind is a kind of record. One with the path other is no message, and is counted by the text there;
+// kind is a kind of record. One with the paths other is no message, and is counted by the texts there;
 // =text is a text itself. A field that is empty is none.
 type kind struct {
 	when                  string // a condition
@@ -49,22 +54,25 @@ type kind struct {
 	summary, meta         string // conditions
 	system                string // a system prompt in a document
 	join                  string // records after each other that have the same are one message
+	leads                 bool   // it belongs to the next record of the model
 	replaces              bool   // it takes the place of the record with the same id
+	rewind                string // the id of a record that is taken back, with those after it
+	undo                  string // how many of the last prompts are taken back, with what follows them
 	from                  []source
 	ignore                string // paths without meaning for the conversation
 }
 
-// source is a place in a record that holds a text, a part or a list of these.
+// source is a place in a record that holds a text, a part or a list of these; = is the record itself.
 type source struct {
 	at    string
-	text  form   // of a text
+	text  form   // of a text; isResult takes any value
 	parts []rule // nil for those of the table
 }
 
 // form is what a part of a message is.
 type form int
 
-// A part that is nothing has no meaning for the conversation; one that is a list holds parts.
+// A part that is nothing has no meaning for the conversation; one that is a list holds parts at text.
 const (
 	isText form = iota
 	isNothing
@@ -73,8 +81,9 @@ const (
 	isCall
 	isResult
 	isMedia
-	isStep // the next answer of the model begins
 	isList
+	isGroup // it has several sources
+	isStep  // as isGroup, and the next answer of the model begins
 )
 
 // rule describes a kind of part.
@@ -86,7 +95,7 @@ type rule struct {
 	output, done, failed string // of a result, also of a call with its result; done and failed are conditions
 	url, data, mime      string // of media
 	file                 string
-	from                 []source // of a step
+	from                 []source // of a group or step
 	ignore               string
 }
 
@@ -183,33 +192,44 @@ func (f *fields) at(path string, take bool) (raw json.RawMessage) {
 	return raw
 }
 
-// take removes and returns the first value of some paths that is not empty, else the first.
-func (f *fields) take(paths string) (found json.RawMessage) {
-	at := ""
+// find returns the first value of some paths that is not empty, else the first, and its path.
+func (f *fields) find(paths string) (found json.RawMessage, at string) {
 	for path := range strings.FieldsSeq(paths) {
 		if text, constant := strings.CutPrefix(path, "="); constant {
-			return rawjson.Quote(text)
+			return rawjson.Quote(text), ""
 		}
 		raw := f.value(path, false)
-		if raw != nil && found == nil || !blank(raw) {
-			at, found = path, raw
-		}
 		if !blank(raw) {
-			break
+			return raw, path
+		}
+		if raw != nil && found == nil {
+			found, at = raw, path
 		}
 	}
+	return found, at
+}
+
+// take removes and returns what find returns.
+func (f *fields) take(paths string) json.RawMessage {
+	raw, at := f.find(paths)
 	if at != "" {
 		f.value(at, true)
 	}
-	return found
+	return raw
 }
 
 // text removes the first text or number of some paths.
-func (f *fields) text(paths string) string {
-	if paths == "" {
-		return ""
-	}
-	switch raw := f.take(paths); rawjson.Kind(raw) {
+func (f *fields) text(paths string) string { return textOf(f.take(paths)) }
+
+// peek returns the first text or number of some paths.
+func (f *fields) peek(paths string) string {
+	raw, _ := f.find(paths)
+	return textOf(raw)
+}
+
+// textOf returns a text or a number, "" for another value.
+func textOf(raw json.RawMessage) string {
+	switch rawjson.Kind(raw) {
 	case '"':
 		return rawjson.Text(raw)
 	case '0':

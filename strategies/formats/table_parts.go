@@ -1,8 +1,10 @@
 package formats
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -16,7 +18,7 @@ type turn struct {
 	role   chat.Role
 	name   string
 	steps  []answer
-	marked bool         // parts say where an answer begins
+	within bool         // the parts are those of a result
 	result chat.Message // of a record that is one result
 }
 
@@ -44,12 +46,19 @@ func (u *turn) begin() {
 }
 
 // source reads a text, a part or a list of these.
-func (u *turn) source(s source, raw json.RawMessage) error {
-	name, rules := strings.Fields(s.at)[0], s.parts
+func (u *turn) source(s source, f *fields) error {
+	rules := s.parts
 	if rules == nil {
 		rules = u.parts
 	}
-	return u.list(raw, s.text, rules, name)
+	switch {
+	case s.at == "=":
+		return u.call(f, ruleOf(f, rules))
+	case s.text == isResult:
+		u.step().parts = append(u.step().parts, contentParts(u.output(f.take(s.at)))...)
+		return nil
+	}
+	return u.list(f.take(s.at), s.text, rules, strings.Fields(s.at)[0])
 }
 
 func (u *turn) list(raw json.RawMessage, text form, rules []rule, name string) error {
@@ -91,13 +100,15 @@ func (u *turn) add(is form, text, signature string) {
 		return
 	}
 	s := u.step()
-	if u.role == chat.RoleAssistant && !u.marked && len(s.results) > 0 {
+	if u.role == chat.RoleAssistant && len(s.results) > 0 {
 		u.begin() // it was said after the results
 		s = u.step()
 	}
 	switch {
 	case is == isText:
 		s.parts = append(s.parts, textPart(text))
+	case is == isMedia:
+		s.parts = append(s.parts, imageURL(nil, text))
 	case is == isRedacted:
 		s.parts = append(s.parts, rawjson.Build("type", "redacted_thinking", "data", text).JSON())
 	case signature != "":
@@ -111,21 +122,18 @@ func (u *turn) add(is form, text, signature string) {
 func (u *turn) part(f *fields, rules []rule, name string) error {
 	p := ruleOf(f, rules)
 	if p == nil {
-		kind := "of another kind"
-		if rawjson.Kind(f.object["type"]) == '"' {
-			kind = f.String("type")
-		}
-		u.drop(name + " " + kind)
+		u.drop(name + " " + partName(f))
 		return nil
 	}
 	switch p.is {
 	case isNothing:
 		return nil
-	case isStep:
-		u.marked = true
-		u.begin()
+	case isStep, isGroup:
+		if p.is == isStep {
+			u.begin()
+		}
 		for _, s := range p.from {
-			if err := u.source(s, f.take(s.at)); err != nil {
+			if err := u.source(s, f); err != nil {
 				return err
 			}
 		}
@@ -138,11 +146,16 @@ func (u *turn) part(f *fields, rules []rule, name string) error {
 			return err
 		}
 	case isResult:
+		if u.within {
+			u.step().parts = append(u.step().parts, contentParts(u.output(f.take(p.output)))...)
+			f.ignore(p.id + " " + p.name)
+			break
+		}
 		u.step().results = append(u.step().results, u.resultOf(f, p, f.text(p.id)))
 	case isMedia:
 		raw := mediaPart(f.text(p.url), f.text(p.data), f.text(p.mime), f.text(p.file))
 		if raw == nil {
-			u.drop(name + " " + "media")
+			u.drop(name + " " + partName(f))
 			break
 		}
 		u.step().parts = append(u.step().parts, raw)
@@ -152,6 +165,29 @@ func (u *turn) part(f *fields, rules []rule, name string) error {
 	f.ignore("type " + p.ignore)
 	f.rest(name+".", u.drop)
 	return nil
+}
+
+// partName returns the name of a part for the report: its type, or its only key.
+func partName(f *fields) string {
+	for _, key := range []string{"type", "content_type"} {
+		if rawjson.Kind(f.object[key]) == '"' {
+			return f.String(key)
+		}
+	}
+	for key := range f.object {
+		if len(f.object) == 1 {
+			return key
+		}
+	}
+	return "of an unknown kind"
+}
+
+// contentParts returns a content as parts of JSON.
+func contentParts(c chat.Content) (out []json.RawMessage) {
+	for _, p := range asParts(c) {
+		out = append(out, p.Raw)
+	}
+	return out
 }
 
 // ruleOf returns the first rule that a part meets, nil for none.
@@ -205,47 +241,61 @@ func (u *turn) resultOf(f *fields, p *rule, id string) chat.Message {
 
 // output returns the content of a result: a text, a list of parts, or another value as JSON.
 func (u *turn) output(raw json.RawMessage) chat.Content {
-	all := []json.RawMessage{raw}
 	switch rawjson.Kind(raw) {
 	case 0:
 		return chat.TextContent("")
 	case '"':
 		return chat.TextContent(rawjson.Text(raw))
-	case '{':
-		o, _ := rawjson.InnerObject(raw)
-		f := &fields{object: o, raw: raw}
-		if inner := f.take(u.unwrap); inner != nil {
-			left := 0
-			f.rest("", func(string) { left++ })
-			if left == 0 {
-				return u.output(inner)
-			}
+	case '{', '[':
+		if inner := u.unwrapped(raw); inner != nil {
+			return u.output(inner)
 		}
-	case '[':
-		all, _ = rawjson.InnerArray(raw)
-	default:
-		return chat.TextContent(string(raw))
+		if !u.holdsParts(raw) {
+			break
+		}
+		in := turn{tableReader: u.tableReader, role: chat.RoleTool, within: true}
+		if err := in.list(raw, isText, u.parts, "output"); err == nil {
+			c, _ := contentOf(in.step().parts) // made here
+			return c
+		}
 	}
-	for _, one := range all {
+	return chat.TextContent(string(raw))
+}
+
+// unwrapped returns the one value of an object that stands for it, nil for none.
+func (u *turn) unwrapped(raw json.RawMessage) json.RawMessage {
+	o, err := rawjson.InnerObject(raw)
+	if err != nil {
+		return nil
+	}
+	f := &fields{object: o, raw: raw}
+	inner := f.take(u.unwrap)
+	f.ignore(u.beside)
+	f.rest("", func(string) { inner = nil })
+	return inner
+}
+
+// holdsParts reports whether a result is a part, or a list of parts and texts.
+func (u *turn) holdsParts(raw json.RawMessage) bool {
+	all := []json.RawMessage{raw}
+	if rawjson.Kind(raw) == '[' {
+		all, _ = rawjson.InnerArray(raw)
+	}
+	return len(all) > 0 && !slices.ContainsFunc(all, func(one json.RawMessage) bool {
 		o, err := rawjson.InnerObject(one)
 		if err != nil {
-			return chat.TextContent(string(raw))
+			return rawjson.Kind(one) != '"'
 		}
 		p := ruleOf(&fields{object: o, raw: one}, u.parts)
-		if p == nil || p.is != isText && p.is != isMedia && p.is != isNothing {
-			return chat.TextContent(string(raw))
-		}
-	}
-	in := turn{tableReader: u.tableReader, role: chat.RoleTool}
-	c := chat.TextContent("")
-	if err := in.list(raw, isText, u.parts, "output"); err == nil && len(in.step().parts) > 0 {
-		c, _ = contentOf(in.step().parts) // made here
-	}
-	return c
+		return p == nil || !slices.Contains([]form{isText, isMedia, isNothing, isResult}, p.is)
+	})
 }
 
 // mediaPart returns the part for an image or a file, nil for a file that is only named.
 func mediaPart(url, data, mime, file string) json.RawMessage {
+	if mime != "" && !strings.Contains(mime, "/") { // the end of a file's name
+		mime = cmp.Or(map[string]string{"pdf": "application/pdf", "txt": "text/plain", "md": "text/markdown", "csv": "text/csv", "html": "text/html"}[mime], "image/"+mime)
+	}
 	if data != "" && !strings.HasPrefix(data, "data:") {
 		url = "data:" + mime + ";base64," + data
 	} else if data != "" {
@@ -259,7 +309,7 @@ func mediaPart(url, data, mime, file string) json.RawMessage {
 	case url == "":
 		return nil
 	case mime == "" || strings.HasPrefix(mime, "image/"):
-		return rawjson.Build("type", "image_url", "image_url", rawjson.Build("url", url).JSON()).JSON()
+		return imageURL(nil, url)
 	case isData:
 		return rawjson.Build("type", "file", "file", rawjson.Build("filename", quoteIf(file), "file_data", url).JSON()).JSON()
 	}

@@ -1,11 +1,13 @@
 package formats
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -18,20 +20,25 @@ type tableReader struct {
 	session chat.Session
 	entries []tableEntry
 	byID    map[string]int // entries by the ids of their records
+	said    int            // index of the last entry that is not a result, -1 for none
 	report  ReadReport
 }
 
 // tableEntry is a record, or several that are one message.
 type tableEntry struct {
 	id, parent, join string
-	linked           bool // it names the record before it, possibly none
+	linked, leads    bool // linked: it names the record before it, possibly none
 	other            string
 	messages         []chat.Message
 	line             int
 	records          []int // numbers of the records, from 0
 }
 
-func (t *table) reader() *tableReader { return &tableReader{table: t, byID: map[string]int{}} }
+func (t *table) decoder() decoder { return t.reader() }
+
+func (t *table) reader() *tableReader {
+	return &tableReader{table: t, byID: map[string]int{}, said: -1}
+}
 
 func (d *tableReader) add(value []byte, line int) (*Session, error) {
 	if rawjson.Kind(value) == '[' {
@@ -73,15 +80,12 @@ func (d *tableReader) document(list json.RawMessage, name string, f *fields, lin
 	f.ignore(d.doc.ignore)
 	f.rest("", in.drop)
 	each := func(o object, _ json.RawMessage) error { return in.record(&fields{object: o}) }
-	var err error
-	if records, isMap := rawjson.ParseObject(list); isMap == nil {
-		for _, key := range slices.Sorted(maps.Keys(records)) {
-			if err = objects(rawjson.List([]json.RawMessage{records[key]}), name, each); err != nil {
-				break
-			}
-		}
-	} else {
-		err = objects(list, name, each)
+	if records, isMap := rawjson.InnerObject(list); isMap == nil {
+		list = rawjson.List(inOrder(records, leaf))
+	}
+	err := objects(list, name, each)
+	if err == nil && d.leaf != "" && leaf == "" {
+		err = fmt.Errorf("%s: missing; want the id of the last message", d.leaf)
 	}
 	if err != nil {
 		return nil, err
@@ -91,6 +95,20 @@ func (d *tableReader) document(list json.RawMessage, name string, f *fields, lin
 		return nil, fmt.Errorf("no message in %d records", s.Report.Values)
 	}
 	return &s, nil
+}
+
+// inOrder returns the records of a tree that is an object: those that lead to a leaf, and the others.
+func inOrder(records object, leaf string) (all []json.RawMessage) {
+	for raw := records.Take(leaf); raw != nil; {
+		all = append(all, raw)
+		o, _ := rawjson.InnerObject(raw) // nil for another value
+		raw = records.Take(o.String("parent"))
+	}
+	slices.Reverse(all)
+	for _, key := range slices.Sorted(maps.Keys(records)) {
+		all = append(all, records[key])
+	}
+	return all
 }
 
 // describe takes the fields of a session.
@@ -118,12 +136,13 @@ func (d *tableReader) record(f *fields) error {
 		return unknown(f)
 	}
 	k := &d.kinds[i]
-	e := tableEntry{line: d.report.line, records: []int{d.report.Values}}
-	if k.other != "" {
-		e.other = f.text(k.other)
+	e := tableEntry{line: d.report.line, records: []int{d.report.Values}, leads: k.leads, linked: k.parent != "" && f.one(k.parent+"?")}
+	for path := range strings.FieldsSeq(k.other) {
+		if name := f.text(path); name != "" {
+			e.other = strings.TrimPrefix(e.other+":"+name, ":")
+		}
 	}
-	_, e.linked = f.object[k.parent]
-	e.id, e.parent, e.join = f.text(k.id), f.text(k.parent), f.text(k.join)
+	e.id, e.parent, e.join = f.peek(k.id), f.peek(k.parent), f.peek(k.join)
 	if k.other == "" {
 		var err error
 		if e.messages, err = d.messages(k, f); err != nil {
@@ -140,13 +159,43 @@ func (d *tableReader) record(f *fields) error {
 		if len(e.messages) == 0 {
 			e.other = "empty"
 		}
-		f.ignore(k.ignore)
-		f.rest("", d.drop)
 	}
 	d.describe(k, f)
+	if k.other == "" {
+		f.ignore(k.id + " " + k.parent + " " + k.join + " " + k.ignore)
+		f.rest("", d.drop)
+	}
+	d.takeBack(k, f)
 	d.report.Values++
 	d.entry(e, k.replaces)
 	return nil
+}
+
+// takeBack removes the entries that a record takes back.
+func (d *tableReader) takeBack(k *kind, f *fields) {
+	at := len(d.entries)
+	if i, ok := d.byID[f.text(k.rewind)]; ok && k.rewind != "" {
+		at = i
+	}
+	n, _ := strconv.Atoi(f.text(k.undo))
+	for i := len(d.entries) - 1; n > 0 && i >= 0; i-- {
+		ms := d.entries[i].messages
+		if len(ms) == 0 || ms[0].Role != chat.RoleUser || flagged(&ms[0], "is_meta") {
+			continue
+		}
+		if flagged(&ms[0], "is_compact_summary") {
+			break
+		}
+		at, n = i, n-1
+	}
+	for i, e := range d.entries[at:] {
+		if d.byID[e.id] == at+i {
+			delete(d.byID, e.id)
+		}
+		d.report.leave(e)
+	}
+	d.entries = d.entries[:at]
+	d.said = min(d.said, at-1)
 }
 
 // withoutID reports whether a message is invalid only as it has no id of a call yet (see assignIDs).
@@ -157,41 +206,58 @@ func withoutID(err error, m *chat.Message) bool {
 
 // entry adds a record.
 func (d *tableReader) entry(e tableEntry, replaces bool) {
+	var last *tableEntry
+	if d.said >= 0 {
+		last = &d.entries[d.said]
+	}
 	at, known := d.byID[e.id]
-	switch last := len(d.entries) - 1; {
+	switch {
 	case e.id != "" && known && replaces:
-		e.records = append(d.entries[at].records, e.records...)
-		d.entries[at].messages, d.entries[at].records = e.messages, e.records
+		was := &d.entries[at]
+		was.messages, was.other, was.records = e.messages, e.other, append(was.records, e.records...)
 		d.report.other("duplicate")
 		return
-	case e.join != "" && last >= 0 && d.entries[last].join == e.join:
-		d.entries[last].append(e)
-		d.byID[e.id] = last
+	case e.join != "" && last != nil && last.join == e.join && (!e.linked || d.byID[e.parent] == d.said) && last.merge(e):
+		if e.id != "" {
+			d.byID[e.id] = d.said
+		}
+		d.report.other("joined")
+		return
+	case last != nil && last.leads && len(e.messages) > 0 && e.messages[0].Role == chat.RoleAssistant:
+		was := *last
+		*last = tableEntry{id: e.id, parent: was.parent, linked: was.linked, join: e.join, leads: e.leads, line: was.line}
+		last.messages, last.records = was.messages, was.records
+		last.merge(e)
+		last.messages[0].ID, last.messages[0].CreatedAt = e.messages[0].ID, e.messages[0].CreatedAt
+		if e.id != "" {
+			d.byID[e.id] = d.said
+		}
 		d.report.other("joined")
 		return
 	}
 	if e.id != "" {
 		d.byID[e.id] = len(d.entries)
 	}
+	if len(e.messages) > 0 && e.messages[0].Role != chat.RoleTool || e.join != "" {
+		d.said = len(d.entries)
+	}
 	d.entries = append(d.entries, e)
 }
 
-// append adds the parts and calls of another record to the message of the model.
-func (e *tableEntry) append(o tableEntry) {
-	for i := range o.messages {
-		m := &o.messages[i]
-		if i > 0 || len(e.messages) == 0 || m.Role != chat.RoleAssistant {
-			e.messages = append(e.messages, *m)
-			continue
-		}
-		to := &e.messages[0]
-		to.Content = joined(to.Content, m.Content)
-		to.ToolCalls = append(to.ToolCalls, m.ToolCalls...)
-		if to.Reasoning == "" {
-			to.Reasoning, to.ReasoningKey = m.Reasoning, m.ReasoningKey
-		}
+// merge adds the parts and calls of another record, of the same role, and reports whether there are any.
+func (e *tableEntry) merge(o tableEntry) bool {
+	if len(e.messages) == 0 || len(o.messages) == 0 || e.messages[0].Role != o.messages[0].Role {
+		return false
 	}
+	to, m := &e.messages[0], o.messages[0]
+	to.Content = joined(to.Content, m.Content)
+	to.ToolCalls = append(to.ToolCalls, m.ToolCalls...)
+	if m.Reasoning != "" {
+		to.Reasoning, to.ReasoningKey = strings.TrimPrefix(to.Reasoning+"\n\n"+m.Reasoning, "\n\n"), m.ReasoningKey
+	}
+	e.messages = append(e.messages, o.messages[1:]...)
 	e.records = append(e.records, o.records...)
+	return true
 }
 
 // joined returns two contents as one.
@@ -220,33 +286,41 @@ func unknown(f *fields) error {
 func (d *tableReader) result(leaf string) Session {
 	on := d.branch(leaf)
 	out := Session{Session: d.session, Report: d.report}
-	place := func(i int) {
+	if on == nil {
+		for i := range d.entries {
+			on = append(on, i)
+		}
+	}
+	taken := make([]bool, len(d.entries))
+	for _, i := range on {
+		taken[i] = true
+	}
+	for i, e := range d.entries {
+		if !taken[i] {
+			out.Report.leave(e)
+		}
+	}
+	for _, i := range on {
 		e := &d.entries[i]
 		if e.other != "" {
 			out.Report.others(e.other, 1, e.line)
-			return
+			continue
 		}
 		out.Report.Messages++
 		out.Messages = append(out.Messages, e.messages...)
-	}
-	for i, e := range d.entries {
-		switch {
-		case on == nil:
-			place(i)
-		case !slices.Contains(on, i):
-			out.Report.others("abandoned", len(e.records), e.line)
-		}
-	}
-	for _, i := range slices.Backward(on) {
-		place(i)
 	}
 	assignIDs(out.Messages)
 	chat.Adopt(out.Messages)
 	return out
 }
 
-// branch returns the indexes of the records that lead to a leaf, from there on. It returns nil, for
-// all records, where they are no tree.
+// leave counts a record that is not on the session's branch.
+func (r *ReadReport) leave(e tableEntry) {
+	r.others(cmp.Or(e.other, "abandoned"), 1, e.line)
+}
+
+// branch returns the indexes of the records that lead to a leaf. It returns nil, for all records, where
+// they are no tree.
 func (d *tableReader) branch(leaf string) (on []int) {
 	at := len(d.entries) - 1
 	if i, ok := d.byID[leaf]; ok {
@@ -260,6 +334,7 @@ func (d *tableReader) branch(leaf string) (on []int) {
 		on = append(on, at)
 		parent := d.entries[at].parent
 		if parent == "" {
+			slices.Reverse(on)
 			return on
 		}
 		next, ok := d.byID[parent]
@@ -288,7 +363,7 @@ func (d *tableReader) messages(k *kind, f *fields) ([]chat.Message, error) {
 	}
 	u.name = f.text(k.name)
 	for _, s := range k.from {
-		if err := u.source(s, f.take(s.at)); err != nil {
+		if err := u.source(s, f); err != nil {
 			return nil, err
 		}
 	}

@@ -36,13 +36,13 @@ var vercel = table{
 		{when: "type=redacted", is: isRedacted, text: "data"},
 		{when: "type=redacted-reasoning", is: isRedacted, text: "data"},
 		vercelInvocation("toolInvocation."),
-		vercelTool("type^tool-"),
-		vercelTool("type=dynamic-tool"),
 		{when: "type=tool-call", is: isCall, id: "toolCallId", name: "toolName", args: "input args", ignore: "providerExecuted"},
 		{
 			when: "type=tool-result", is: isResult, id: "toolCallId", name: "toolName", output: "output.value output.reason output result", ignore: "output.type args",
 			failed: "output.type=error-text|error-json|execution-denied",
 		},
+		vercelTool("type^tool-"),
+		vercelTool("type=dynamic-tool"),
 		{when: "type=image", is: isMedia, url: "image", mime: "mediaType mimeType"},
 		{when: "type=file", is: isMedia, url: "url", data: "data", mime: "mediaType mimeType", file: "filename"},
 		{when: "contentType url", is: isMedia, url: "url", mime: "contentType", file: "name"}, // an attachment

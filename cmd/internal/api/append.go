@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/formats"
 )
 
 // appending registers the operations that write messages.
@@ -73,7 +71,7 @@ func noRevision(detail string) *Problem {
 
 type appendIn struct {
 	SessionPath
-	Format  string   `query:"format" default:"auto" doc:"auto, chat, responses, anthropic, sharegpt, claude-code, codex or pi."`
+	Format  string   `query:"format" default:"auto" enum:"auto,chat,responses,anthropic,sharegpt,claude-code,codex,pi,qwen-code,gemini-cli,gemini,copilot-cli,kimi,grok,cline,goose,opencode,openhands,langchain,vercel,mastra,bedrock,chatgpt"`
 	Model   string   `query:"model" maxLength:"200" doc:"The model of the session from now on, if a message is new; by default that of the document, or the present one."`
 	Key     string   `header:"Idempotency-Key" maxLength:"1000" doc:"For messages without ids: the same key appends the same messages once, for ever, and is a conflict with others. An id of its own does that for a message."`
 	Instead []string `query:"instead_of,explode" maxItems:"10000" doc:"Ids of messages that leave the view in the same change, each with the call, results and reasoning that belong to it, as the application has taken them back. It needs If-Match with the ETag of the present view, unless the Idempotency-Key was used before: then nothing changes."`
@@ -82,9 +80,6 @@ type appendIn struct {
 }
 
 func appendMessages(ctx context.Context, c *caller, in *appendIn) (*body[store.Appended], error) {
-	if in.Format != formats.Auto && !slices.Contains(formats.Names(), in.Format) {
-		return nil, invalid("query.format", "format: want %s or %s", formats.Auto, strings.Join(formats.Names(), ", "))
-	}
 	o := store.AppendOptions{Model: in.Model, Format: in.Format, Key: in.Key, Most: c.server.o.Config.API.MaxBatch}
 	if len(in.Instead) > 0 && (in.IfMatch == "" || in.IfMatch == "*") {
 		return nil, noRevision("give the ETag of the view that the messages of instead_of leave in If-Match")

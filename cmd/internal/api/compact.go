@@ -65,8 +65,8 @@ type statelessIn struct{ Body StatelessRequest }
 // StatelessRequest has messages, and how to compact them.
 type StatelessRequest struct {
 	Messages json.RawMessage `json:"messages" doc:"A list of messages, a document with one, or the text of a session file."`
-	Format   string          `json:"format,omitempty" default:"auto" enum:"auto,chat,responses,anthropic,sharegpt,claude-code,codex,pi"`
-	To       string          `json:"to,omitempty" enum:"chat,responses,anthropic,sharegpt,claude-code,codex,pi" doc:"By default format."`
+	Format   string          `json:"format,omitempty" default:"auto" enum:"auto,chat,responses,anthropic,sharegpt,claude-code,codex,pi,qwen-code,gemini-cli,gemini,copilot-cli,kimi,grok,cline,goose,opencode,openhands,langchain,vercel,mastra,bedrock,chatgpt"`
+	To       string          `json:"to,omitempty" enum:"chat,responses,anthropic,sharegpt,claude-code,codex,pi" doc:"By default format, or chat if that is only read."`
 	Model    string          `json:"model,omitempty" doc:"It selects the tokenizer, the window and the policy."`
 	// How. At most one of the four.
 	Strategies []string     `json:"strategies,omitempty" doc:"Run these, all of them and in order, in place of the policy's pipeline."`
@@ -123,6 +123,9 @@ func compactMessages(ctx context.Context, c *caller, in *statelessIn) (*body[Sta
 	r, err := c.compactStateless(ctx, s.Session, how, rand.Text())
 	if err != nil {
 		return nil, err
+	}
+	if formats.CanWrite(format) != nil {
+		format = "chat"
 	}
 	out := StatelessResult{Format: cmp.Or(in.Body.To, format), Report: StatelessReport{
 		Model: s.Model, Before: strategies.NewCounts(r.Report.Before), After: strategies.NewCounts(r.Report.After),

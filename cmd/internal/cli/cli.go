@@ -44,7 +44,7 @@ type grammar struct {
 
 	Migrate migrateCmd `cmd:"" group:"Database:" help:"Create or update the tables, or show which migrations are applied."`
 	Import  importCmd  `cmd:"" group:"Database:" help:"Import histories from files or from a table of another database."`
-	Export  exportCmd  `cmd:"" group:"Database:" help:"Write sessions to a file, in any of the formats that import reads."`
+	Export  exportCmd  `cmd:"" group:"Database:" help:"Write sessions to a file, in a format that import reads."`
 	Attach  attachCmd  `cmd:"" group:"Database:" help:"Put an application's own table of messages under compaction, or compare it with the log."`
 	Detach  detachCmd  `cmd:"" group:"Database:" help:"Undo attach: the table is as before, and its sessions stay in the log."`
 	Doctor  doctorCmd  `cmd:"" group:"Database:" help:"Check connections, settings and the invariants of the data."`
@@ -139,7 +139,7 @@ func run(ctx context.Context, args []string, e *Env) int {
 	helped := false
 	parser, err := kong.New(&g,
 		kong.Name("compactor"),
-		kong.Vars{"formats": strings.Join(formats.Names(), ", "), "presets_of_tables": presetsOfTables()},
+		kong.Vars{"formats": strings.Join(formats.Names(), ", "), "written": strings.Join(formats.WrittenNames(), ", "), "presets_of_tables": presetsOfTables()},
 		kong.Writers(e.Out.W, e.Err.W),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
 		kong.Exit(func(int) { helped = true }), // called after a help text only
@@ -148,7 +148,7 @@ func run(ctx context.Context, args []string, e *Env) int {
 	if err != nil {
 		return e.fail(ctx, fmt.Errorf("command line: %w", err))
 	}
-	setHelp(parser.Model.Node, "help/", strings.NewReplacer("{{formats}}", formatHelp(), "{{presets}}", presetHelp(), "{{table_presets}}", tableHelp(),
+	setHelp(parser.Model.Node, "help/", strings.NewReplacer("{{formats}}", formatHelp(false), "{{written}}", formatHelp(true), "{{presets}}", presetHelp(), "{{table_presets}}", tableHelp(),
 		"{{strategies}}", strategyHelp(e.Registry), "{{sample}}", term.Count(sampleSize)))
 	switch {
 	case len(args) == 0:

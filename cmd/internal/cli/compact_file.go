@@ -30,7 +30,7 @@ type compactFileCmd struct {
 	Strategy    []string `sep:"none" xor:"how" placeholder:"NAME[:P=V,…]" help:"Run this strategy instead of a policy's pipeline; repeatable, in order."`
 	Policy      string   `xor:"how" placeholder:"PRESET|FILE" help:"Policy: the name of a preset, a configuration file, or configured (the default): that of the configuration."`
 	Format      string   `default:"auto" placeholder:"NAME" help:"Format of the file: auto (by its content), ${formats}."`
-	To          string   `placeholder:"NAME" help:"Format of --out, default chat: ${formats}."`
+	To          string   `placeholder:"NAME" help:"Format of --out, default chat: ${written}."`
 	Model       string   `placeholder:"NAME" help:"Model of sessions that name none; selects the tokenizer and the window."`
 	Pin         []string `sep:"none" placeholder:"ID" help:"Keep the message with this id unchanged; repeatable."`
 	Strict      bool     `help:"Refuse the file if any line of it cannot be read."`
@@ -112,7 +112,7 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 	}
 	r.SkipLines = !c.Strict
 	c.To = cmp.Or(c.To, "chat")
-	if _, err := formats.Lookup(c.To); err != nil {
+	if err := formats.CanWrite(c.To); err != nil {
 		return wrong("--to: %w", err)
 	}
 	out := fileOutput{target: target, sessions: []fileJSON{}}

@@ -23,7 +23,7 @@ type exportCmd struct {
 	AllSessions   bool     `help:"Write every session of the tenant."`
 	View          bool     `xor:"what" help:"Write the view (the default)."`
 	Log           bool     `xor:"what" help:"Write every source message, in order."`
-	Format        string   `enum:"chat,responses,anthropic,sharegpt,claude-code,codex,pi" default:"chat" help:"Format to write (${enum})."`
+	Format        string   `default:"chat" placeholder:"NAME" help:"Format to write: ${written}."`
 	DropReasoning bool     `xor:"reasoning" help:"Omit the models' reasoning and its signatures."`
 	SameOwner     bool     `xor:"reasoning" help:"Keep signed and encrypted reasoning. Without this flag it is left out, as providers bind it to the account and the end user that it was written for."`
 	Output        string   `short:"o" aliases:"out" placeholder:"FILE" help:"File to write; default: standard output. The file is created once it is complete."`
@@ -33,7 +33,10 @@ func (c *exportCmd) Validate() error {
 	if c.AllSessions == (len(c.Sessions) > 0) {
 		return errors.New("name sessions, or give --all-sessions")
 	}
-	if f, err := formats.Lookup(c.Format); err == nil && f.Log && (c.AllSessions || len(c.Sessions) > 1) {
+	if err := formats.CanWrite(c.Format); err != nil {
+		return fmt.Errorf("--format: %w", err)
+	}
+	if f, _ := formats.Lookup(c.Format); f.Log && (c.AllSessions || len(c.Sessions) > 1) {
 		return fmt.Errorf("--format %s: a file holds one session; name one", c.Format)
 	}
 	return nil

@@ -18,7 +18,7 @@ type importCmd struct {
 	Files   []string `arg:"" optional:"" name:"file" help:"JSONL or JSON files; - is standard input."`
 	FromSQL string   `name:"from-sql" placeholder:"DSN" help:"Read rows of another Postgres instead of files; requires --query."`
 	Query   string   `placeholder:"SQL" help:"Query that returns one row per message, in order."`
-	Format  string   `enum:"auto,chat,responses,anthropic,sharegpt,claude-code,codex,pi" default:"auto" help:"Format of the files (${enum}); auto looks at their content."`
+	Format  string   `enum:"auto,chat,responses,anthropic,sharegpt,claude-code,codex,pi,qwen-code,gemini-cli,gemini,copilot-cli,kimi,grok,cline,goose,opencode,openhands,langchain,vercel,mastra,bedrock,chatgpt" default:"auto" help:"Format of the files (${enum}); auto looks at their content."`
 	Strict  bool     `help:"Import nothing if any line of the files cannot be read."`
 	ImportOptions
 }
@@ -165,11 +165,13 @@ func listLeftOut[P any](other, dropped map[string]int, first map[string]P) strin
 	return strings.Join(out, ", ")
 }
 
-// formatHelp returns the part of the help that lists the formats.
-func formatHelp() string {
+// formatHelp returns the part of the help that lists the formats, or only those that can be written, too.
+func formatHelp(written bool) string {
 	var b strings.Builder
 	for _, f := range formats.All() {
-		fmt.Fprintf(&b, "    %-12s %s\n", f.Name, f.Doc)
+		if f.Written() || !written {
+			fmt.Fprintf(&b, "    %-12s %s\n", f.Name, f.Doc)
+		}
 	}
 	return b.String()
 }

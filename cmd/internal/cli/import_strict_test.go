@@ -13,7 +13,8 @@ const (
 {"type":"attachment","uuid":"f","parentUuid":"u1","sessionId":"talk","attachment":{"type":"file","content":"x"}}
 {"type":"assistant","uuid":"a1","parentUuid":"f","sessionId":"talk","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"so"}]}}
 `
-	qwenTalk = `{"uuid":"1","parentUuid":null,"sessionId":"q","type":"user","message":{"role":"user","parts":[{"text":"hi"}]}}` + "\n"
+	qwenTalk  = `{"uuid":"1","parentUuid":null,"sessionId":"q","type":"user","message":{"role":"user","parts":[{"text":"hi"}]}}` + "\n"
+	droidTalk = `{"type":"session_start","id":"d"}` + "\n" + `{"type":"message","id":"1","message":{"role":"user","content":[{"type":"text","text":"hi"}]}}` + "\n"
 )
 
 // Nothing of a file is stored if it is refused, and a line is skipped only with a note.
@@ -31,8 +32,8 @@ func TestImportRefusesFilesWhole(t *testing.T) {
 		text, want string
 		more       []string
 	}{
-		"another program's":       {qwenTalk, "looks like a session file of Qwen Code, which is not read; read are chat, responses", nil},
-		"another later on":        {claudeTalk + strings.ReplaceAll(qwenTalk, `"1"`, `"2"`), "line 5: looks like a session file of Qwen Code", nil},
+		"another program's":       {droidTalk, "looks like a session file of Factory Droid, which is not read; read are chat, responses", nil},
+		"another later on":        {claudeTalk + strings.ReplaceAll(qwenTalk, `"1"`, `"2"`), "line 5: looks like the format qwen-code, not claude-code", nil},
 		"skipped lines, strict":   {claudeTalk + `{"type":"user","uu`, "line 5: the last line is cut off", []string{"--strict"}},
 		"a later session, strict": {one + "\nnonsense\n" + one, "line 2: no valid JSON", []string{"--strict", "--keep-going"}},
 		"text behind a document":  {"[\n" + `{"role":"user","content":"x"}` + "\n]\n\nand so on", "line 5: text after the end", nil},
@@ -50,7 +51,7 @@ func TestImportRefusesFilesWhole(t *testing.T) {
 			t.Errorf("%s: compact-file: exit code %d, %s", name, r.code, r.stderr)
 		}
 	}
-	invoke(t, db, "import", "--keep-going", file(t, "q.jsonl", qwenTalk), file(t, "talk.jsonl", claudeTalk)).want(t, exitUsage, "Qwen Code", "sessions     1")
+	invoke(t, db, "import", "--keep-going", file(t, "d.jsonl", droidTalk), file(t, "talk.jsonl", claudeTalk)).want(t, exitUsage, "Factory Droid", "sessions     1")
 	invoke(t, db, "view", "talk").want(t, 0)
 	for _, text := range []string{claudeTalk + "nonsense\n", claudeTalk} {
 		e := &Env{Environ: db, Stdin: strings.NewReader(text)}

@@ -320,6 +320,8 @@ func TestImportNamesTheFormatOfWhatItRefuses(t *testing.T) {
 	anthropic := `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}]}`
 	invoke(t, db, "import", "--format=chat", file(t, "a.jsonl", anthropic)).want(t, exitUsage, "messages[1]: not chat-completions: Anthropic format (tool_use in content): read it with --format anthropic")
 	invoke(t, db, "import", "--format=anthropic", file(t, "a.jsonl", anthropic)).want(t, 0)
-	vercel := `{"messages":[{"role":"user","parts":[{"type":"text","text":"x"}]}]}`
-	invoke(t, db, "import", file(t, "b.jsonl", vercel)).want(t, exitUsage, "looks like messages of the Vercel AI SDK, which is not read; read are chat, responses, anthropic")
+	letta := `[{"id":"1","message_type":"user_message","content":"x"}]`
+	invoke(t, db, "import", file(t, "b.jsonl", letta)).want(t, exitUsage, "looks like messages of Letta, which is not read; read are chat, responses, anthropic")
+	near := `{"type":"ai","text":"x"}`
+	invoke(t, db, "import", file(t, "c.jsonl", near)).want(t, exitUsage, "neither a session (no messages) nor a message (no role); the nearest formats are langchain")
 }
