@@ -40,10 +40,22 @@ BEGIN
     END IF;
 END $f$;
 
-CREATE FUNCTION {{.Schema}}.sessions_behind(p_last text, p_limit int) RETURNS SETOF {{.SessionType}}
+CREATE FUNCTION {{.Schema}}.read_sessions(p_sessions text[])
+RETURNS TABLE (session {{.SessionType}}, key text, digest uuid, tenant text, role text, content text, tool_calls text, tool_call_id text, created_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
-    SELECT DISTINCT t.{{.Session}} FROM {{.Table}} t WHERE (p_last IS NULL AND t.{{.Session}} IS NOT NULL OR t.{{.Session}} > p_last::{{.SessionType}}) ORDER BY 1 LIMIT p_limit
+    SELECT t.{{.Session}}, {{.Read}} FROM {{.Table}} t WHERE t.{{.Session}} = ANY (p_sessions::{{.SessionType}}[]) AND ({{.Where}}) ORDER BY {{.Order}}
 $f$;
+
+-- The next sessions, with the numbers of their rows.
+CREATE FUNCTION {{.Schema}}.sessions_behind(p_last text, p_limit int) RETURNS TABLE (session {{.SessionType}}, rows bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+    IF p_last IS NULL THEN
+        RETURN QUERY SELECT t.{{.Session}}, count(*) FROM {{.Table}} t WHERE t.{{.Session}} IS NOT NULL GROUP BY 1 ORDER BY 1 LIMIT p_limit;
+    ELSE
+        RETURN QUERY SELECT t.{{.Session}}, count(*) FROM {{.Table}} t WHERE t.{{.Session}} > p_last::{{.SessionType}} GROUP BY 1 ORDER BY 1 LIMIT p_limit;
+    END IF;
+END $f$;
 
 -- Rows that differ from what was read, with those whose messages are not in the log.
 CREATE FUNCTION {{.Schema}}.differences() RETURNS TABLE (session {{.SessionType}}, key text, difference text)

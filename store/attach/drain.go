@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"cmp"
 	"context"
 	"crypto/md5" //nolint:gosec // tells messages of a row apart, and guards nothing
 	"encoding/hex"
@@ -20,23 +21,32 @@ import (
 	"github.com/sessionstore/compactor/strategies/formats"
 )
 
-// Bounds of one drain: sessions at once, sessions of a page, notes of a session.
+// Bounds of one drain.
 const (
 	atOnce       = 4
 	sessionsPage = 200
+	rowsPage     = 10_000 // of a page of the backfill
 	notesOf      = 5000
 	maxVersions  = 100 // that are looked for of a row
 )
 
 // row is a row of the table as read by the function read.
 type row struct {
-	Key, Digest, Role, Content, ToolCalls, ToolCallID string
-	At                                                time.Time
+	Key, Digest, Tenant, Role, Content, ToolCalls, ToolCallID string
+	At                                                        time.Time
 
 	known    *known
 	messages []message
 	elements []int
 	fault    string
+}
+
+// rowColumns are those of the functions that read the table, for row.fields.
+const rowColumns = `key, digest::text, coalesce(tenant, ''), coalesce(role, ''), coalesce(content, ''), coalesce(tool_calls, ''),
+	coalesce(tool_call_id, ''), coalesce(created_at, '0001-01-01Z')`
+
+func (r *row) fields() []any {
+	return []any{&r.Key, &r.Digest, &r.Tenant, &r.Role, &r.Content, &r.ToolCalls, &r.ToolCallID, &r.At}
 }
 
 // known is the entry of a row in the map.
@@ -58,49 +68,98 @@ type message struct {
 	raw        []byte
 }
 
-// Drain reads rows that were noted, and of the backfill a page of sessions, and brings them into the log. It returns
-// the number of sessions that it has read, and whether there may be more.
+// Drain reads rows that were noted, and a page of the backfill, and brings them into the log. It returns the number of
+// sessions that it has read, and whether there may be more.
 func (a *Attachment) Drain(ctx context.Context) (n int, more bool, err error) {
-	var noted, behind []string
+	var noted []string
+	var last *string
 	var done bool
 	err = store.InTx(ctx, a.st, "read notes", func(tx pgx.Tx) error {
 		const query = `
 			SELECT array(SELECT DISTINCT session::text
-				FROM (SELECT session FROM @.notes WHERE session IS NOT NULL LIMIT 25 * $1) n LIMIT $1),
-				CASE WHEN NOT b.done THEN array(SELECT s::text FROM @.sessions_behind(b.last, $1) s) END, b.done FROM @.backfill b`
-		return tx.QueryRow(ctx, a.names.Replace(query), sessionsPage).Scan(&noted, &behind, &done)
+				FROM (SELECT session FROM @.notes WHERE session IS NOT NULL LIMIT 25 * $1) n LIMIT $1), last, done FROM @.backfill`
+		return tx.QueryRow(ctx, a.names.Replace(query), sessionsPage).Scan(&noted, &last, &done)
 	})
-	if err != nil {
-		return 0, false, err
-	}
-	for _, sessions := range [][]string{noted, behind} {
-		g, ctx := errgroup.WithContext(ctx)
-		g.SetLimit(atOnce)
-		for _, session := range sessions {
-			g.Go(func() error {
-				err := a.DrainSession(ctx, session)
-				if errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrInUse) {
-					err = nil // its notes are there the next time
-				}
-				return err
-			})
-		}
-		if err := g.Wait(); err != nil {
-			return 0, false, err
-		}
-	}
-	if !done {
-		err = store.InTx(ctx, a.st, "backfill", func(tx pgx.Tx) error {
-			var last *string
-			if len(behind) > 0 {
-				last = &behind[len(behind)-1]
+	if err == nil {
+		err = each(ctx, noted, func(ctx context.Context, session string) error {
+			err := a.DrainSession(ctx, session)
+			if errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrInUse) {
+				return nil // its notes are there the next time
 			}
-			const reached = `UPDATE @.backfill SET last = coalesce($1, last), done = $2`
-			_, err := tx.Exec(ctx, a.names.Replace(reached), last, len(behind) < sessionsPage)
 			return err
 		})
 	}
-	return len(noted) + len(behind), len(noted) == sessionsPage || len(behind) == sessionsPage, err
+	if err != nil || done {
+		return len(noted), len(noted) == sessionsPage, err
+	}
+	n, err = a.backfill(ctx, last)
+	return len(noted) + n, n > 0 || len(noted) == sessionsPage, err
+}
+
+// each calls f for several of a list at once.
+func each[T any](ctx context.Context, list []T, f func(context.Context, T) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	for _, x := range list {
+		g.Go(func() error { return f(ctx, x) })
+	}
+	return g.Wait()
+}
+
+// backfill reads the sessions behind last, as many as have rowsPage rows together, and returns their number: 0 when
+// there are no more. The rows of all are read at once, as a table without an index of its sessions is read as a whole
+// for that.
+func (a *Attachment) backfill(ctx context.Context, last *string) (int, error) {
+	type page struct {
+		session string
+		rows    []*row
+	}
+	var pages []*page
+	of := map[string]*page{}
+	err := store.InTx(ctx, a.st, "backfill", func(tx pgx.Tx) error {
+		var names []string
+		var counts []int64
+		const behind = `SELECT coalesce(array_agg(session::text), '{}'), coalesce(array_agg(rows), '{}') FROM @.sessions_behind($1, $2)`
+		if err := tx.QueryRow(ctx, a.names.Replace(behind), last, rowsPage).Scan(&names, &counts); err != nil {
+			return err
+		}
+		total := int64(0)
+		for i, n := range counts {
+			if total += n; i > 0 && total > rowsPage {
+				break
+			}
+			pages = append(pages, &page{session: names[i]})
+			of[names[i]] = pages[i]
+		}
+		rows, _ := tx.Query(ctx, a.names.Replace(`SELECT session::text, `+rowColumns+` FROM @.read_sessions($1)`), names[:len(pages)]) // rows hold the error
+		var session string
+		var r row
+		_, err := pgx.ForEachRow(rows, append([]any{&session}, r.fields()...), func() error {
+			if p := of[session]; p != nil {
+				one := r
+				p.rows = append(p.rows, &one)
+			}
+			return nil
+		})
+		return err
+	})
+	if err == nil {
+		err = each(ctx, pages, func(ctx context.Context, p *page) error {
+			return store.InTx(ctx, a.st, "drain rows of session "+p.session, func(tx pgx.Tx) error {
+				return (&drain{Attachment: a, ctx: ctx, tx: tx, session: p.session}).first(p.rows)
+			})
+		})
+	}
+	if err != nil {
+		return 0, err
+	}
+	if len(pages) > 0 {
+		last = &pages[len(pages)-1].session
+	}
+	return len(pages), store.InTx(ctx, a.st, "backfill", func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, a.names.Replace(`UPDATE @.backfill SET last = $1, done = $2`), last, len(pages) == 0)
+		return err
+	})
 }
 
 // DrainSession reads the noted rows of a session, or all of them where it is not in the log yet. What the log holds
@@ -154,29 +213,43 @@ func (d *drain) exec(sql string, args ...any) error {
 	return err
 }
 
+// first brings all rows of a session into the log. It leaves the notes, as the rows were read before. Another drain may
+// have been faster: then it does nothing, and the next drain reads the noted rows again.
+func (d *drain) first(rows []*row) error {
+	d.tenant, d.id = cmp.Or(d.Tenant, store.DefaultTenant), d.Name+":"+d.session
+	if i := slices.IndexFunc(rows, func(r *row) bool { return r.Tenant != "" }); i >= 0 {
+		d.tenant = rows[i].Tenant
+	}
+	tag, err := d.tx.Exec(d.ctx, d.names.Replace(`INSERT INTO @.sessions VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`), d.session, d.tenant, d.id)
+	if err != nil || tag.RowsAffected() == 0 {
+		return err
+	}
+	changed, err := d.sort(rows)
+	if err == nil {
+		err = d.append()
+	}
+	if err == nil {
+		err = d.save(changed, nil)
+	}
+	return err
+}
+
 // run returns, with errErase, the messages to erase.
 func (d *drain) run() (erase []string, err error) {
-	all := false // rows, as the session is not in the log
-	err = d.query([]any{&d.tenant, &d.id}, `SELECT tenant, id FROM @.sessions WHERE session = $1 FOR UPDATE`, d.session)
+	const of = `SELECT tenant, id FROM @.sessions WHERE session = $1 FOR UPDATE`
+	err = d.query([]any{&d.tenant, &d.id}, of, d.session)
 	if errors.Is(err, pgx.ErrNoRows) {
-		all = true
-		d.tenant, d.id, err = d.Tenant, d.Name+":"+d.session, nil
-		if d.TenantColumn != "" {
-			const tenant = `SELECT coalesce((SELECT r.tenant FROM @.read($1, NULL) r WHERE r.tenant <> '' LIMIT 1), '')`
-			err = d.query([]any{&d.tenant}, tenant, d.session)
-		}
-		if d.tenant == "" {
-			d.tenant = store.DefaultTenant
+		rows, _, err := d.read(nil)
+		if err == nil {
+			err = d.first(rows)
 		}
 		if err == nil {
-			err = d.exec(`INSERT INTO @.sessions VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, d.session, d.tenant, d.id)
+			err = d.query([]any{&d.tenant, &d.id}, of, d.session)
 		}
-		if err == nil { // another drain may have been faster
-			const alone = `SELECT NOT EXISTS (SELECT FROM @.rows WHERE session = $1) FROM @.sessions WHERE session = $1 FOR UPDATE`
-			err = d.query([]any{&all}, alone, d.session)
+		if err != nil {
+			return nil, err
 		}
-	}
-	if err != nil {
+	} else if err != nil {
 		return nil, err
 	}
 	var notes []int64
@@ -185,9 +258,6 @@ func (d *drain) run() (erase []string, err error) {
 		FROM (SELECT id, key FROM @.notes WHERE session = $1 ORDER BY id LIMIT $2) n`
 	if err := d.query([]any{&notes, &keys}, noted, d.session, notesOf); err != nil {
 		return nil, err
-	}
-	if all {
-		keys = nil
 	}
 	rows, gone, err := d.read(keys)
 	if err != nil {
@@ -250,12 +320,10 @@ func (d *drain) read(keys []string) (rows []*row, gone []*known, err error) {
 	if err := json.Unmarshal(raw, &known); err != nil {
 		return nil, nil, err
 	}
-	const now = `SELECT key, digest::text, coalesce(role, ''), coalesce(content, ''), coalesce(tool_calls, ''),
-		coalesce(tool_call_id, ''), coalesce(created_at, '0001-01-01Z') FROM @.read($1, $2)`
-	found, _ := d.tx.Query(d.ctx, d.names.Replace(now), d.session, keys) // rows hold the error
+	found, _ := d.tx.Query(d.ctx, d.names.Replace(`SELECT `+rowColumns+` FROM @.read($1, $2)`), d.session, keys) // rows hold the error
 	rows, err = pgx.CollectRows(found, func(r pgx.CollectableRow) (*row, error) {
 		var x row
-		return &x, r.Scan(&x.Key, &x.Digest, &x.Role, &x.Content, &x.ToolCalls, &x.ToolCallID, &x.At)
+		return &x, r.Scan(x.fields()...)
 	})
 	byKey := map[string]*row{}
 	for _, r := range rows {
