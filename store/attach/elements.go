@@ -36,31 +36,31 @@ func elements(value json.RawMessage, messages []chat.Message) (numbers []int) {
 	}
 	at := 0
 	for _, p := range append(row.Parts, row.Steps...) {
-		id, text := p.ToolCallID+p.ToolInvocation.ToolCallID, p.Text
-		if p.Type == "" {
-			text = p.Content
-		}
-		if len(p.ToolCalls) > 0 {
-			id = p.ToolCalls[0].ID
-		}
-		for i := at; i < len(messages); i++ {
-			m := messages[i]
-			if m.Role == chat.RoleTool {
-				continue
-			}
-			if id != "" && slices.ContainsFunc(m.ToolCalls, func(c chat.ToolCall) bool { return c.ID == id }) ||
-				id == "" && text != "" && (p.Type == "text" || p.Type == "") && said(m, text) {
-				at = i
-				break
-			}
+		if i := slices.IndexFunc(messages[at:], p.in); i >= 0 {
+			at += i
 		}
 		numbers = append(numbers, at+1)
 	}
 	return numbers
 }
 
-// said reports whether a message has a text, as a whole or in a part.
-func said(m chat.Message, text string) bool {
+// in reports whether a message has the first call of the part, or its text.
+func (p part) in(m chat.Message) bool {
+	id, text := p.ToolCallID+p.ToolInvocation.ToolCallID, p.Content
+	if len(p.ToolCalls) > 0 {
+		id = p.ToolCalls[0].ID
+	}
+	if p.Type == "text" {
+		text = p.Text
+	}
+	switch {
+	case m.Role == chat.RoleTool:
+		return false
+	case id != "":
+		return slices.ContainsFunc(m.ToolCalls, func(c chat.ToolCall) bool { return c.ID == id })
+	case text == "":
+		return false
+	}
 	return strings.Contains(m.Content.Text, text) ||
 		slices.ContainsFunc(m.Content.Parts, func(p chat.Part) bool { return strings.Contains(p.Text, text) })
 }

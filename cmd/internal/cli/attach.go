@@ -153,9 +153,11 @@ func (c *attachCmd) check(ctx context.Context, e *Env, st *store.Store) error {
 	}
 	result := map[string]any{"attachment": a.Spec, "status": s, "differences": total, "first": append([]attach.Difference{}, first...), "cut_off": cut}
 	err = e.show(result, func() {
-		columns[attach.Difference]{
-			{"session", term.Text("SESSION"), nil}, {"key", term.Text("ROW"), nil}, {"difference", term.Text("DIFFERENCE"), nil},
-		}.write(e, first)
+		if len(first) > 0 {
+			columns[attach.Difference]{
+				{"session", term.Text("SESSION"), nil}, {"key", term.Text("ROW"), nil}, {"difference", term.Text("DIFFERENCE"), nil},
+			}.write(e, first)
+		}
 		e.pairs(append(attachmentPairs(a, s), pair{"differ", term.Count(total) + when(c.Repair && total > 0, ", to be read again")})...)
 		if cut.Sessions > 0 {
 			e.note("%s a view of more than %d rows: an application that reads no more than these does not see the summary (%s)",
