@@ -75,3 +75,8 @@ func TestIntegrationsShareTheirClient(t *testing.T) {
 		t.Errorf("%d files with %q", found, mark)
 	}
 }
+
+func TestIntegrationsOpencode(t *testing.T) {
+	s := newServer(t).works(t)
+	s.tries(t, "opencode", s.key(t, "operate", "acme"), "compaction", "unreachable")
+}

@@ -119,9 +119,15 @@ class Follower {
 
   /** Sends what Compactor lacks, takes back what the host has no more, and reads the view again if it has changed. */
   async #follow(given, model, signal) {
-    const known = (this.#known ??= await this.#read(signal));
-    const ids = new Set(given.flat().map((m) => m.id)), fresh = this.#unsent(given);
+    const known = (this.#known ??= await this.#read(signal)), all = given.flat(), ids = new Set(all.map((m) => m.id));
     const gone = known.messages.map((m) => m.id).filter((id) => id.startsWith("h-") && !ids.has(id));
+    const after = known.messages.slice(known.messages.findLastIndex((m) => ids.has(m.id)) + 1);
+    if (gone.length && after.some((m) => !m.id.startsWith("h-"))) { // a summary is of what the host has changed, or compacted
+      await this.#call("PUT", "/view", signal, all, { "If-Match": known.etag });
+      this.#known = await this.#read(signal);
+      return;
+    }
+    const fresh = this.#unsent(given);
     const send = async (messages, instead) => {
       const query = new URLSearchParams([["format", "chat"], ["model", model ?? ""], ...instead.map((id) => ["instead_of", id])]);
       const sent = await this.#call("POST", `/messages?${query}`, signal, messages, known.etag && { "If-Match": known.etag });

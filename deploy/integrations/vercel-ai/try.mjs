@@ -115,6 +115,11 @@ const parts = {
     requests.length = 0;
     for (let n = 0; n < 2; n++) await again.prepareStep({ messages: chat.messages, stepNumber: 0, model: chat.model });
     assert.deepEqual(requests, ["GET 200", "GET 304", "GET 304"]);
+    // The user goes back to the first answer, which is in the summary: it is all told anew.
+    chat.messages.splice(4);
+    await chat.turn("Something else");
+    assert.deepEqual(chat.prompts.at(-1).map((m) => m.role), ["user", "assistant", "tool", "assistant", "user"]);
+    assert.equal((await api("ai-long/view")).messages.length, 1 + 1 + 2 + 1 + 2);
     close();
   },
 
