@@ -102,7 +102,8 @@ func CheckSchema(name string) error {
 const versionTable = "compactor_migrations"
 
 // Up applies the pending migrations, installs the functions if they have changed, and
-// returns both. Concurrent calls, also from other processes, wait for each other.
+// returns both. Concurrent calls, also from other processes, wait for each other. A schema of
+// a later program is left as it is: see Later.
 func Up(ctx context.Context, dsn, schema string) ([]Migration, error) {
 	return UpPartitioned(ctx, dsn, schema, 0)
 }
@@ -170,6 +171,9 @@ func up(ctx context.Context, dsn, schema string, partitions int) (done []Migrati
 	if err := refuseUnreleased(ctx, conn, schema); err != nil {
 		return nil, err
 	}
+	if version, err := schemaVersion(ctx, conn, schema); err != nil || version > Newest() {
+		return nil, err
+	}
 	if _, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+schema); err != nil {
 		return nil, err
 	}
@@ -198,6 +202,31 @@ func up(ctx context.Context, dsn, schema string, partitions int) (done []Migrati
 		done = append(done, Migration{Name: functionsName})
 	}
 	return done, err
+}
+
+// Later returns the version of a schema that a later program has migrated, 0 for any other. The
+// program before goes on with it, and its functions stay: during an upgrade, and for a way back.
+func Later(ctx context.Context, dsn, schema string) (int64, error) {
+	conn, err := connect(ctx, dsn, schema)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	version, err := schemaVersion(ctx, conn, schema)
+	if version <= Newest() {
+		version = 0
+	}
+	return version, err
+}
+
+// schemaVersion returns the last numbered file that was applied, 0 for none.
+func schemaVersion(ctx context.Context, conn *pgx.Conn, schema string) (version int64, err error) {
+	var exists bool
+	err = conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", schema+"."+versionTable).Scan(&exists)
+	if err == nil && exists {
+		err = conn.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM "+schema+"."+versionTable).Scan(&version)
+	}
+	return version, err
 }
 
 // refuseUnreleased returns an error for a schema of a program from before the first release,
@@ -279,7 +308,7 @@ func Amiss(ctx context.Context, dsn, schema string) (rights, fences []string, er
 }
 
 // Status returns all migrations in order, with the pending ones, and the functions as the
-// last. It creates nothing.
+// last, which those of a later program count as. It creates nothing.
 func Status(ctx context.Context, dsn, schema string) ([]Migration, error) {
 	all, err := status(ctx, dsn, schema)
 	if err != nil {
@@ -317,9 +346,15 @@ func status(ctx context.Context, dsn, schema string) ([]Migration, error) {
 	if err := read("installed_functions", "hash, installed_at"); err != nil {
 		return nil, err
 	}
-	all := numbered()
+	all, functions := numbered(), Migration{Name: functionsName, AppliedAt: applied[Fingerprint()]}
 	for i := range all {
 		all[i].AppliedAt = applied[strconv.FormatInt(all[i].Version, 10)]
 	}
-	return append(all, Migration{Name: functionsName, AppliedAt: applied[Fingerprint()]}), nil
+	version, err := schemaVersion(ctx, conn, schema)
+	if version > Newest() {
+		at := applied[strconv.FormatInt(version, 10)]
+		all = append(all, Migration{Version: version, Name: fmt.Sprintf("%05d, of a later version", version), AppliedAt: at})
+		functions.AppliedAt = at
+	}
+	return append(all, functions), err
 }

@@ -22,6 +22,14 @@ func (m *migrateUpCmd) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
+	if later, err := migrations.Later(ctx, c.Database.URL.Reveal(), c.Database.Schema); err != nil || later > 0 {
+		if err != nil {
+			return err
+		}
+		return e.show(map[string]any{"schema": c.Database.Schema, "later": later}, func() {
+			e.say("schema %s is of a later version: it is at %d, this program ends at %d; nothing was done", c.Database.Schema, later, migrations.Newest())
+		})
+	}
 	roles, missing, err := migrations.CreateRoles(ctx, c.Database.URL.Reveal(), c.Database.Schema)
 	if err != nil {
 		return err
