@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -216,9 +215,9 @@ func (u *upgrade) rest() {
 
 func (u *upgrade) until(what string, done func() bool) {
 	u.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !done(); <-time.After(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			u.t.Fatal(cmp.Or(what, "done") + ": not within two minutes")
+			u.t.Fatal("waited in vain until " + what)
 		}
 	}
 }
