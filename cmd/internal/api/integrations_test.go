@@ -80,3 +80,8 @@ func TestIntegrationsOpencode(t *testing.T) {
 	s := newServer(t).works(t)
 	s.tries(t, "opencode", s.key(t, "operate", "acme"), "compaction", "unreachable")
 }
+
+func TestIntegrationsPi(t *testing.T) {
+	s := newServer(t).works(t)
+	s.tries(t, "pi", s.key(t, "operate", "acme"), "compaction", "unreachable")
+}
