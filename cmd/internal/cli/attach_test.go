@@ -2,13 +2,17 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/sessionstore/compactor/deploy/suites"
 	"github.com/sessionstore/compactor/store/storetest"
 )
 
@@ -323,4 +327,56 @@ func TestAServerReadsAttachedTables(t *testing.T) {
 	storetest.Await(t, "the session is compacted", func() bool {
 		return len(a.texts(`SELECT message::text FROM compactor_n8n_chat_histories.n8n_chat_histories WHERE session_id = 's'`)) < 40
 	})
+}
+
+// The history of LangChain itself writes its table and reads the view in its place, as n8n's memory does.
+func TestLangChainReadsTheView(t *testing.T) {
+	folder := filepath.Join("..", "..", "..", "deploy", "suites", "attach")
+	modules := suites.Folder(t, folder)
+	a := newApplication(t)
+	type message struct {
+		Type, Content, Answers string
+		Calls                  []string
+	}
+	history := func(path string, args ...string) (read []message) {
+		t.Helper()
+		args = append([]string{filepath.Join(folder, "history.mjs"), modules, strings.TrimPrefix(a.db[0], "DATABASE_URL="), path, "langchain_chat_histories"}, args...)
+		out, err := exec.CommandContext(t.Context(), "node", args...).Output()
+		if err != nil {
+			var exit *exec.ExitError
+			_ = errors.As(err, &exit)
+			t.Fatalf("%v: %s", err, exit.Stderr)
+		}
+		if len(out) > 0 {
+			if err := json.Unmarshal(out, &read); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+		return read
+	}
+	startWorker(t, a.db, nil)
+	history("public", "write", "8")
+	invoke(t, a.db, "attach", "public.langchain_chat_histories", "--on-delete=exclude", "--apply").want(t, 0, "langchain")
+	const view = "compactor_langchain_chat_histories,public"
+	whole := history("public", "read")
+	if diff := cmp.Diff(whole, history(view, "read")); len(whole) != 32 || diff != "" {
+		t.Fatalf("%d messages; before a run, the view differs:\n%s", len(whole), diff)
+	}
+	invoke(t, a.db, "compact", "langchain_chat_histories:s", "--strategy", "preserve_recent_turns:turns=2").want(t, 0, "applied")
+	history("public", "write", "1") // not drained yet
+	whole, read := history("public", "read"), history(view, "read")
+	if len(read) != 1+12 || read[0].Type != "human" || !strings.Contains(read[0].Content, "SUMMARY") {
+		t.Fatalf("the prompt: %+v", read)
+	}
+	if diff := cmp.Diff(whole[len(whole)-12:], read[1:]); diff != "" {
+		t.Errorf("behind the summary:\n%s", diff)
+	}
+	history("public", "clear")
+	if read := history(view, "read"); len(read) != 0 {
+		t.Errorf("after a clear, before a drain: %+v", read)
+	}
+	invoke(t, a.db, "compact", "langchain_chat_histories:s") // which reads the rows first
+	if left := a.texts(`SELECT id FROM compactor.view('', 'langchain_chat_histories:s')`); len(left) != 0 {
+		t.Errorf("after a clear, the view has %q", left)
+	}
 }
