@@ -89,7 +89,7 @@ func TestComposeHangsTogether(t *testing.T) {
 // What stops a process waits for its end: a scheduler and a worker stop one after the other, and before them the API.
 func TestSupervisorsWaitForTheEnd(t *testing.T) {
 	t.Parallel()
-	least := worker.Default().DrainTimeout + 30*time.Second // 20 for requests, 3 for the scheduler, 7 for what a worker writes
+	least := worker.Default().DrainTimeout + 33*time.Second // 20 for requests, 3 for the scheduler, 7 for what a worker writes, 3 for spans
 	for file, pattern := range map[string]string{
 		"compose.yaml":               `(?m)^  compactor:\n(?:    .*\n)*    stop_grace_period: (\w+)`,
 		"systemd/compactor@.service": `(?m)^TimeoutStopSec=(\d+)$`,
