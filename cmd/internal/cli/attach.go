@@ -109,9 +109,12 @@ func advise(p *attach.Plan, say func(string, ...any)) {
 	_, table, _ := strings.Cut(p.Table, ".")
 	if !p.Fenced() {
 		say("the compacted history of a conversation: SELECT … FROM %s.\"%s\", as from %s", p.Schema, table, p.Table)
-		if p.Screen {
+		switch {
+		case p.Screen:
 			say("the application also shows people these rows: change the query of the prompt alone, and no search_path")
-		} else {
+		case p.Preset == "mastra":
+			say("it names the schema itself: give a second store, which only reads, schemaName %s", p.Schema)
+		default:
 			say("or, where the application only reads prompts from it: ALTER ROLE … SET search_path = %s, public", p.Schema)
 		}
 	}
