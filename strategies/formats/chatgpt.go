@@ -19,9 +19,9 @@ var chatGPT = table{
 		{when: "id !message", other: "=root", id: "id", parent: "parent"},
 		chatGPTMessage("message.author.role=assistant message.recipient !message.recipient=all", []source{{at: "message", parts: []rule{
 			{when: "recipient", is: isCall, name: "recipient", args: "content.text content.parts.0", ignore: "author content.content_type content.language content.response_format_name " + chatGPTIgnored},
-		}}}, false),
-		chatGPTMessage("message.author.role=tool", []source{{at: "message.content"}}, true),
-		chatGPTMessage("message.author.role", []source{{at: "message.content"}}, false),
+		}}}, "=call"),
+		chatGPTMessage("message.author.role=tool", []source{{at: "message.content"}}, "=result"),
+		chatGPTMessage("message.author.role", []source{{at: "message.content"}}, ""),
 	},
 	parts: []rule{
 		{when: "content_type=text|multimodal_text", is: isList, text: "parts", ignore: "content_type"},
@@ -40,10 +40,10 @@ var chatGPT = table{
 
 const chatGPTIgnored = "update_time status end_turn weight metadata channel id create_time"
 
-func chatGPTMessage(when string, from []source, tool bool) kind {
-	name, join := "", ""
-	if tool {
-		name, join = "message.author.name", "=tool" // a call can have several results
+func chatGPTMessage(when string, from []source, join string) kind {
+	name := ""
+	if join == "=result" { // a call can have several
+		name = "message.author.name"
 	}
 	return kind{
 		when: "id " + when, role: "message.author.role", id: "id", parent: "parent", at: "message.create_time", name: name, model: "message.metadata.model_slug", join: join,

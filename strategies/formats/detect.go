@@ -86,6 +86,9 @@ func notRead(looks, read string) error {
 	if slices.Contains(Names(), looks) {
 		return fmt.Errorf("looks like the format %s, not %s", looks, read)
 	}
+	if hint := hints[looks]; hint != "" {
+		return fmt.Errorf("looks like %s, which is not read: %s", looks, hint)
+	}
 	return fmt.Errorf("looks like %s, which is not read; read are %s", looks, strings.Join(Names(), ", "))
 }
 

@@ -70,8 +70,8 @@ var shapes = []struct{ name, facts string }{
 	{"a session file of Factory Droid", ".type=session_start"},
 	{"a session file of Factory Droid", ".type=message .message.content[].type=tool_use"},
 	{"a session file of Factory Droid", ".type=message .message.content[].type=tool_result"},
-	{"a transcript of Cursor, whose calls have no ids and mostly no results (its chats are in a database, state.vscdb or store.db)", ".role .message.content !.content"},
-	{"a wire file of the Kimi CLI (its context.jsonl is read)", ".timestamp .message.type .message.payload"},
+	{"a transcript of Cursor", ".role .message.content !.content"},
+	{"a wire file of the Kimi CLI", ".timestamp .message.type .message.payload"},
 	{"a history of prompts of Claude Code", ".display .pastedContents"},
 	{"a history of prompts of Codex", ".session_id .ts .text !.role"},
 	{"a session of the first Codex", ".session.id .items[]"},
@@ -83,8 +83,8 @@ var shapes = []struct{ name, facts string }{
 	{"an export of Claude.ai", "[].chat_messages[]"},
 	{"an export of Claude.ai", ".chat_messages[]"},
 	{"a thread of Amp", "@.content[].toolUseID"},
-	{"the user interface's file of Cline or Roo Code (its api_conversation_history.json is read)", "@.ts @.say"},
-	{"the user interface's file of Cline or Roo Code (its api_conversation_history.json is read)", "@.ts @.ask"},
+	{"the user interface's file of Cline or Roo Code", "@.ts @.say"},
+	{"the user interface's file of Cline or Roo Code", "@.ts @.ask"},
 	{"messages of LlamaIndex", "@.role @.blocks[].block_type !@.content"},
 	{"messages of Agent Framework", "@.role @.contents[].type"},
 	{"messages of AutoGen", "@.source @.content @.type !@.role"},
@@ -97,6 +97,13 @@ var shapes = []struct{ name, facts string }{
 	{"a training set of instructions", ".instruction .output#s !.messages !.role"},
 	{"a training set of prompts and answers", ".prompt#s .completion#s !.messages !.role"},
 	{"pairs of inputs and outputs", ".input .output#s !.messages !.role"},
+}
+
+// hints say what to do about some of shapes that are not read.
+var hints = map[string]string{
+	"a transcript of Cursor":                         "its calls have no ids and mostly no results; Cursor keeps chats in SQLite (state.vscdb, store.db), without a published schema",
+	"the user interface's file of Cline or Roo Code": "give the api_conversation_history.json beside it",
+	"a wire file of the Kimi CLI":                    "give the context.jsonl beside it",
 }
 
 // shapeRule is a rule of shapes for one place of the messages.

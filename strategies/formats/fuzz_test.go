@@ -180,6 +180,21 @@ func BenchmarkReadGrowth(b *testing.B) {
 			}
 			return `{"type":"event_msg","payload":{"type":"thread_rolled_back","num_turns":9}}`
 		}},
+		"parts of one step, and prompts that are taken back": {"kimi", func(i int) string {
+			switch i % 3 {
+			case 0:
+				return `{"type":"context.append_loop_event","event":{"type":"content.part","stepUuid":"s","part":{"type":"think","think":"xxxxxxxx"}},"time":1}`
+			case 1:
+				return `{"type":"context.append_message","message":{"role":"user","content":[{"type":"text","text":"x"}]},"time":1}`
+			}
+			return `{"type":"context.undo","count":` + itoa(1+i%2) + `,"time":1}`
+		}},
+		"a document": {"opencode", func(i int) string {
+			return `{"info":{"id":"m` + itoa(i) + `","role":"assistant"},"parts":[{"type":"tool","callID":"c","tool":"f","state":{"status":"completed","input":{},"output":"x"}}]}`
+		}},
+		"a chain of a table": {"qwen-code", func(i int) string {
+			return `{"uuid":"m` + itoa(i) + `","parentUuid":"m` + itoa(i-1) + `","sessionId":"s","type":"user","message":{"role":"user","parts":[{"text":"x"}]}}`
+		}},
 		"a chain": {"pi", func(i int) string {
 			return `{"type":"message","id":"m` + itoa(i) + `","parentId":"m` + itoa(i-1) + `","message":{"role":"user","content":"x"}}`
 		}},

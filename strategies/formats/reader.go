@@ -148,7 +148,7 @@ func (r *Reader) Next() (Session, error) {
 // invalidValue records a value that cannot be read: to be skipped, or to be returned.
 func (r *Reader) invalidValue(err *chat.LineError) {
 	if near := r.first.nearest(); len(near) > 0 && err.NoRecord {
-		err.Err = fmt.Errorf("%w; the nearest formats are %s", err.Err, strings.Join(near, ", "))
+		err.Err = fmt.Errorf("%w; nearest: %s", err.Err, strings.Join(near, ", "))
 	}
 	looks := shapeOf(r.chat.Last())
 	switch {

@@ -218,6 +218,16 @@ func (f *fields) take(paths string) json.RawMessage {
 	return raw
 }
 
+// first removes and returns the first value of some paths, be it empty.
+func (f *fields) first(paths string) json.RawMessage {
+	for path := range strings.FieldsSeq(paths) {
+		if raw := f.value(path, true); raw != nil {
+			return raw
+		}
+	}
+	return nil
+}
+
 // text removes the first text or number of some paths.
 func (f *fields) text(paths string) string { return textOf(f.take(paths)) }
 

@@ -55,7 +55,7 @@ func (u *turn) source(s source, f *fields) error {
 	case s.at == "=":
 		return u.call(f, ruleOf(f, rules))
 	case s.text == isResult:
-		u.step().parts = append(u.step().parts, contentParts(u.output(f.take(s.at)))...)
+		u.step().parts = append(u.step().parts, contentParts(u.output(f.first(s.at)))...)
 		return nil
 	}
 	return u.list(f.take(s.at), s.text, rules, strings.Fields(s.at)[0])
@@ -147,7 +147,7 @@ func (u *turn) part(f *fields, rules []rule, name string) error {
 		}
 	case isResult:
 		if u.within {
-			u.step().parts = append(u.step().parts, contentParts(u.output(f.take(p.output)))...)
+			u.step().parts = append(u.step().parts, contentParts(u.output(f.first(p.output)))...)
 			f.ignore(p.id + " " + p.name)
 			break
 		}
@@ -235,7 +235,7 @@ func (u *turn) resultOf(f *fields, p *rule, id string) chat.Message {
 	if p.is == isResult {
 		m.Name = f.text(p.name)
 	}
-	m.Content = u.output(f.take(p.output))
+	m.Content = u.output(f.first(p.output))
 	return m
 }
 

@@ -20,7 +20,9 @@ type tableReader struct {
 	session chat.Session
 	entries []tableEntry
 	byID    map[string]int // entries by the ids of their records
-	said    int            // index of the last entry that is not a result, -1 for none
+	said    int            // index of the last entry that is not a result, or joins others; -1 for none
+	open    int            // calls of the last answer without a result
+	prompts []int          // indexes of the entries that the user can take back, those since a summary
 	report  ReadReport
 }
 
@@ -177,16 +179,8 @@ func (d *tableReader) takeBack(k *kind, f *fields) {
 	if i, ok := d.byID[f.text(k.rewind)]; ok && k.rewind != "" {
 		at = i
 	}
-	n, _ := strconv.Atoi(f.text(k.undo))
-	for i := len(d.entries) - 1; n > 0 && i >= 0; i-- {
-		ms := d.entries[i].messages
-		if len(ms) == 0 || ms[0].Role != chat.RoleUser || flagged(&ms[0], "is_meta") {
-			continue
-		}
-		if flagged(&ms[0], "is_compact_summary") {
-			break
-		}
-		at, n = i, n-1
+	if n, _ := strconv.Atoi(f.text(k.undo)); n > 0 && n <= len(d.prompts) {
+		at = d.prompts[len(d.prompts)-n]
 	}
 	for i, e := range d.entries[at:] {
 		if d.byID[e.id] == at+i {
@@ -196,6 +190,8 @@ func (d *tableReader) takeBack(k *kind, f *fields) {
 	}
 	d.entries = d.entries[:at]
 	d.said = min(d.said, at-1)
+	left, _ := slices.BinarySearch(d.prompts, at)
+	d.prompts = d.prompts[:left]
 }
 
 // withoutID reports whether a message is invalid only as it has no id of a call yet (see assignIDs).
@@ -217,7 +213,8 @@ func (d *tableReader) entry(e tableEntry, replaces bool) {
 		was.messages, was.other, was.records = e.messages, e.other, append(was.records, e.records...)
 		d.report.other("duplicate")
 		return
-	case e.join != "" && last != nil && last.join == e.join && (!e.linked || d.byID[e.parent] == d.said) && last.merge(e):
+	case d.joins(last, e) && last.merge(e):
+		d.open += len(e.messages[0].ToolCalls)
 		if e.id != "" {
 			d.byID[e.id] = d.said
 		}
@@ -241,7 +238,36 @@ func (d *tableReader) entry(e tableEntry, replaces bool) {
 	if len(e.messages) > 0 && e.messages[0].Role != chat.RoleTool || e.join != "" {
 		d.said = len(d.entries)
 	}
+	if m := e.prompt(); m != nil && flagged(m, "is_compact_summary") {
+		d.prompts = nil
+	} else if m != nil {
+		d.prompts = append(d.prompts, len(d.entries))
+	}
 	d.entries = append(d.entries, e)
+	for i := range e.messages {
+		if e.messages[i].Role == chat.RoleTool {
+			d.open--
+		} else {
+			d.open = len(e.messages[i].ToolCalls)
+		}
+	}
+}
+
+// prompt returns the message of the user that a record is, nil for none.
+func (e *tableEntry) prompt() *chat.Message {
+	if len(e.messages) == 0 || e.messages[0].Role != chat.RoleUser || flagged(&e.messages[0], "is_meta") {
+		return nil
+	}
+	return &e.messages[0]
+}
+
+// joins reports whether a record belongs to the message of the last one. A result does not while a call
+// waits for one.
+func (d *tableReader) joins(last *tableEntry, e tableEntry) bool {
+	if e.join == "" || last == nil || last.join != e.join || e.linked && d.byID[e.parent] != d.said || len(e.messages) == 0 {
+		return false
+	}
+	return e.messages[0].Role != chat.RoleTool || d.open <= 0
 }
 
 // merge adds the parts and calls of another record, of the same role, and reports whether there are any.

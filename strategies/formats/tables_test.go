@@ -1,6 +1,10 @@
 package formats_test
 
 import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -91,12 +95,14 @@ var tableSamples = []tableSample{
 			`{"type":"assistant.message","data":{"messageId":"m","content":"said3","reasoningText":"said4","reasoningOpaque":"AA","toolRequests":[{"toolCallId":"c1","name":"bash","arguments":{"command":"said5"},"type":"function"}]},"id":"e5","timestamp":"2026-09-08T10:00:00Z","parentId":"e4"}`,
 			`{"type":"assistant.message","agentId":"a","data":{"messageId":"n","content":"of a sub-agent","toolRequests":[]},"id":"e6","timestamp":"2026-09-08T10:00:00Z","parentId":"e5"}`,
 			`{"type":"tool.execution_complete","data":{"toolCallId":"c1","success":false,"error":{"message":"said6","code":"failure"}},"id":"e7","timestamp":"2026-09-08T10:00:00Z","parentId":"e6"}`,
+			`{"type":"assistant.message","data":{"messageId":"o","content":"","toolRequests":[{"toolCallId":"c2","name":"bash"}]},"id":"f1","timestamp":"2026-09-08T10:00:00Z","parentId":"e7"}`,
+			`{"type":"tool.execution_complete","data":{"toolCallId":"c2","success":true,"result":{"content":""}},"id":"f2","timestamp":"2026-09-08T10:00:00Z","parentId":"f1"}`,
 			`{"type":"user.message","data":{"content":"taken back"},"id":"e8","timestamp":"2026-09-08T10:00:00Z","parentId":"e7"}`,
 			`{"type":"session.snapshot_rewind","data":{"upToEventId":"e8","eventsRemoved":1},"id":"e9","timestamp":"2026-09-08T10:00:00Z","parentId":"e8"}`,
 			`{"type":"session.compaction_complete","data":{"success":true,"summaryContent":"said7","messagesRemoved":3},"id":"e10","timestamp":"2026-09-08T10:00:00Z","parentId":"e9"}`,
 			`{"type":"novelty","data":{},"id":"e11","timestamp":"2026-09-08T10:00:00Z","parentId":"e10"}`,
 		),
-		want:    []string{"system e2 said1", "user e3 said2 +image_url", `assistant e5 said3 (said4) c1=bash({"command":"said5"})`, "tool e7 said6 for c1 is_error=true", "user e10 said7 is_compact_summary=true"},
+		want:    []string{"system e2 said1", "user e3 said2 +image_url", `assistant e5 said3 (said4) c1=bash({"command":"said5"})`, "tool e7 said6 for c1 is_error=true", "assistant f1 c2=bash({})", "tool f2 for c2", "user e10 said7 is_compact_summary=true"},
 		other:   map[string]int{"session.start": 1, "assistant.turn_start": 1, "subagent": 1, "abandoned": 1, "session.snapshot_rewind": 1, "novelty": 1},
 		dropped: map[string]int{"data.transformedContent": 1, "data.reasoningOpaque": 1, "data.attachments file": 1}, model: "gpt-5",
 	},
@@ -288,6 +294,16 @@ var tableSamples = []tableSample{
 		format: "bedrock", name: "messages alone", in: `[{"role":"user","content":[{"text":"said1"}]}]`, want: []string{"user said1"},
 	},
 	{
+		format: "chatgpt", name: "two calls, and more results",
+		in: `[{"title":"","mapping":{"a":{"id":"a","parent":null,"message":{"author":{"role":"assistant"},"recipient":"web.run","content":{"content_type":"code","text":"said1"}}},
+"b":{"id":"b","parent":"a","message":{"author":{"role":"assistant"},"recipient":"web.run","content":{"content_type":"code","text":"said2"}}},
+"c":{"id":"c","parent":"b","message":{"author":{"role":"tool","name":"web.run"},"content":{"content_type":"text","parts":["said3"]}}},
+"d":{"id":"d","parent":"c","message":{"author":{"role":"tool","name":"web.run"},"content":{"content_type":"text","parts":["said4"]}}},
+"e":{"id":"e","parent":"d","message":{"author":{"role":"tool","name":"web.run"},"content":{"content_type":"tether_quote","url":"https://x","text":"said5"}}}},"current_node":"e"}]`,
+		want:  []string{"assistant a call_1=web.run(said1) call_2=web.run(said2)", "tool c said3 for call_1", "tool d said4\nsaid5 for call_2"},
+		other: map[string]int{"joined": 2},
+	},
+	{
 		format: "chatgpt", name: "an export",
 		in: `[{"title":"A title","create_time":1757325600.1,"update_time":1757325600.2,"mapping":{"n1":{"id":"n1","parent":null,"children":["n2"],"message":null},
 "z":{"id":"z","parent":"n2","children":[],"message":{"id":"z","author":{"role":"assistant"},"content":{"content_type":"text","parts":["another answer"]}}},
@@ -357,6 +373,82 @@ func TestTablesAreReadAsTheirFormatAlone(t *testing.T) {
 				if written := slices.Contains(formats.WrittenNames(), format); sessions > 0 || fault == nil && !written {
 					t.Errorf("%s: %s as %s: %d sessions, %v", tt.format, tt.name, format, sessions, fault)
 				}
+			}
+		}
+	}
+}
+
+// TestAnExportIsReadOneByOne: conversations of a list, whatever its white space, with one that is invalid.
+func TestAnExportIsReadOneByOne(t *testing.T) {
+	t.Parallel()
+	one := func(id, text string) string {
+		return `{"id":"` + id + `","title":"a, [b] \" {","mapping":{"x":{"id":"x","parent":null,"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["` + text + `"]}}}},"current_node":"x"}`
+	}
+	long := strings.Repeat("],[ ", 50_000)
+	text := "\xef\xbb\xbf [\n" + one("1", "a") + " ,\n" + strings.ReplaceAll(one("2", "b"), `,"`, ",\n\"") + ",\r\n" + strings.Replace(one("3", "c"), `"user"`, `"bot"`, 1) +
+		"," + one("4", long) + "," + one("5", long) + "," + one("6", long) + "\n]\n"
+	in := &counting{in: strings.NewReader(text)}
+	r, err := formats.NewReader(in, formats.Auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for {
+		s, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			got = append(got, err.Error())
+			continue
+		}
+		if got = append(got, s.ID); s.ID == "2" && in.read > len(long)+300<<10 {
+			t.Errorf("%d bytes of %d are read", in.read, len(text))
+		}
+	}
+	want := []string{"1", "2", `line 3: mapping[0]: role: want assistant, system, tool, user, got "bot"`, "4", "5", "6"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+type counting struct {
+	in   io.Reader
+	read int
+}
+
+func (c *counting) Read(b []byte) (int, error) {
+	n, err := c.in.Read(b)
+	c.read += n
+	return n, err
+}
+
+// TestCases reads files made after public reports, if they are there: each in its format, with all that was said.
+func TestCases(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(rawFiles(t)[0]))), "cases")
+	for path, want := range map[string]string{
+		"24-qwen-code/qwen.jsonl": "qwen-code", "26-grok-history/grok.jsonl": "grok", "29-foreign-shapes-compact-file/bedrock.json": "bedrock",
+		"29-foreign-shapes-compact-file/vercel_ui.json": "vercel", "29-foreign-shapes-compact-file/vercel_model.jsonl": "vercel",
+		"29-foreign-shapes-compact-file/gemini_checkpoint.json": "gemini", "32-refused-files/chatgpt_export.json": "chatgpt",
+		"32-refused-files/gemini_chat.json": "gemini-cli", "32-refused-files/gemini_request.json": "gemini", "32-refused-files/goose.jsonl": "goose",
+		"32-refused-files/lc_dict.json": "langchain", "32-refused-files/openhands.json": "openhands", "32-refused-files/opencode_export.json": "opencode",
+	} {
+		raw, err := os.ReadFile(filepath.Join(dir, path))
+		if err != nil {
+			t.Skip("no cases beside the recorded sessions")
+		}
+		if got := formats.Detect(raw); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+			continue
+		}
+		var said string
+		for i, s := 0, one(t, string(raw), want); i < len(s.Messages); i++ {
+			said += string(s.Messages[i].AppendJSON(nil))
+		}
+		for _, text := range regexp.MustCompile(`"(?:text|output|command|path)": ?"([^"]+)"`).FindAllStringSubmatch(string(raw), -1) {
+			if !strings.Contains(said, text[1]) {
+				t.Errorf("%s: %s is lost", path, text[1])
 			}
 		}
 	}

@@ -52,7 +52,7 @@ func openSources(ctx context.Context, paths []string, stdin io.Reader, format st
 		size += info.Size()
 		unknown = unknown || !info.Mode().IsRegular()
 		// Files of one name in different folders are different sessions.
-		name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+		name := fileSession(path)
 		if names[name] {
 			name = strings.TrimSuffix(filepath.ToSlash(filepath.Clean(path)), filepath.Ext(path))
 		}
@@ -67,6 +67,27 @@ func openSources(ctx context.Context, paths []string, stdin io.Reader, format st
 		size = 0
 	}
 	return all, size, nil
+}
+
+// folderNames has the files that a program calls the same in each session, and how many folders above them
+// the name of the session is.
+var folderNames = map[string]int{"api_conversation_history": 1, "chat_history": 1, "context": 1, "wire": 3}
+
+// fileSession returns the name for the session of a file without an id.
+func fileSession(path string) string {
+	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	up := folderNames[name]
+	if up == 0 {
+		return name
+	}
+	full, err := filepath.Abs(path)
+	for range up {
+		full = filepath.Dir(full)
+	}
+	if folder := filepath.Base(full); err == nil && folder != "." && folder != string(filepath.Separator) {
+		return folder
+	}
+	return name
 }
 
 // interruptible is a reader whose Read returns when its context is cancelled, even if the

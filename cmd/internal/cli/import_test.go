@@ -323,5 +323,5 @@ func TestImportNamesTheFormatOfWhatItRefuses(t *testing.T) {
 	letta := `[{"id":"1","message_type":"user_message","content":"x"}]`
 	invoke(t, db, "import", file(t, "b.jsonl", letta)).want(t, exitUsage, "looks like messages of Letta, which is not read; read are chat, responses, anthropic")
 	near := `{"type":"ai","text":"x"}`
-	invoke(t, db, "import", file(t, "c.jsonl", near)).want(t, exitUsage, "neither a session (no messages) nor a message (no role); the nearest formats are langchain")
+	invoke(t, db, "import", file(t, "c.jsonl", near)).want(t, exitUsage, "neither a session (no messages) nor a message (no role); nearest: langchain")
 }
