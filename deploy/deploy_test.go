@@ -178,7 +178,7 @@ func TestPagesAreFound(t *testing.T) {
 	for _, m := range regexp.MustCompile(`\]\(deploy/(docs/\w+\.md)\)`).FindAllStringSubmatch(named, -1) {
 		named += strings.ReplaceAll(read(t, m[1]), "](", "](deploy/docs/")
 	}
-	for _, page := range append(pages, "metrics.md", "../README.md") {
+	for _, page := range append(pages, "metrics.md", "traces.md", "formats.md", "integrations/README.md", "../README.md") {
 		text, limit := read(t, page), 150
 		if page == "../README.md" {
 			limit = 140
