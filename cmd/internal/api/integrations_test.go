@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,4 +85,24 @@ func TestIntegrationsOpencode(t *testing.T) {
 func TestIntegrationsPi(t *testing.T) {
 	s := newServer(t).works(t)
 	s.tries(t, "pi", s.key(t, "operate", "acme"), "compaction", "unreachable")
+}
+
+// The calls of the page about other hosts, as they stand there.
+func TestIntegrationsOverHTTP(t *testing.T) {
+	s := newServer(t)
+	page, err := os.ReadFile("../../../deploy/docs/hosts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, script, _ := strings.Cut(string(page), "```sh\n")
+	script, _, found := strings.Cut(script, "```")
+	key := s.key(t, "append", "acme")
+	run := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
+	run.Env = append(os.Environ(), "COMPACTOR_URL="+s.url, "COMPACTOR_KEY="+key)
+	out, err := run.CombinedOutput()
+	if err != nil || !found || !strings.Contains(string(out), "304\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	s.do(t, key, http.MethodGet, at("chat-7", "/view"), nil).
+		want(t, 200, `"messages":[{"role":"user","content":"They said hello."},{"role":"user","content":"Hi"}]`)
 }
