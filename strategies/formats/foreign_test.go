@@ -42,7 +42,7 @@ var foreignFiles = map[string][]string{
 	// What shows nothing is refused all the same.
 	"": {
 		lines(`{"kind":"user","body":"hi"}`, `{"kind":"bot","body":"yo"}`), `{"log":[{"who":"user","text":"hi"}]}`, `{"messages":[{"who":"user","text":"hi"}]}`,
-		`[{"type":"text","text":"hi"},{"type":"text","text":"yo"}]`, lines(`{"type":"say","text":"hi"}`, `{"type":"reasoning","text":"hm"}`),
+		`[{"type":"text","text":"hi"},{"type":"text","text":"yo"}]`, lines(`{"type":"user","content":"hi"}`, `{"type":"assistant","content":"yo"}`), lines(`{"type":"say","text":"hi"}`, `{"type":"reasoning","text":"hm"}`),
 		lines(`{"type":"user","uuid":"1","sessionId":"s","content":"hi"}`), lines(`{"type":"entry","id":"1","parentId":null,"text":"hi"}`, `{"type":"entry","id":"2","parentId":"1","text":"yo"}`),
 		lines(`{"type":"progress","uuid":"1","sessionId":"s","text":"hi"}`), lines(`{"type":"event_msg","payload":{"type":"token_count"}}`),
 		lines(`{"role":"bot","content":"hi"}`), lines(`{"role":"user","content":{"text":"hi"}}`), `{"input":[{"speaker":"user","text":"hi"}],"model":"m"}`,

@@ -85,15 +85,14 @@ func (d *tableReader) document(list json.RawMessage, name string, f *fields, lin
 	if records, isMap := rawjson.InnerObject(list); isMap == nil {
 		list = rawjson.List(inOrder(records, leaf))
 	}
-	err := objects(list, name, each)
-	if err == nil && d.leaf != "" && leaf == "" {
-		err = fmt.Errorf("%s: missing; want the id of the last message", d.leaf)
-	}
-	if err != nil {
+	if err := objects(list, name, each); err != nil {
 		return nil, err
 	}
+	if d.leaf != "" && len(in.entries) > 0 && in.branch(leaf) == nil {
+		return nil, fmt.Errorf("%s: want the id of a record, from which parents lead to the first one", d.leaf)
+	}
 	s := in.result(leaf)
-	if len(s.Messages) == 0 {
+	if len(s.Messages) == 0 && !d.many { // of many documents, some can be empty
 		return nil, fmt.Errorf("no message in %d records", s.Report.Values)
 	}
 	return &s, nil
@@ -226,6 +225,7 @@ func (d *tableReader) entry(e tableEntry, replaces bool) {
 		last.messages, last.records = was.messages, was.records
 		last.merge(e)
 		last.messages[0].ID, last.messages[0].CreatedAt = e.messages[0].ID, e.messages[0].CreatedAt
+		d.open = len(e.messages[0].ToolCalls)
 		if e.id != "" {
 			d.byID[e.id] = d.said
 		}
@@ -345,17 +345,17 @@ func (r *ReadReport) leave(e tableEntry) {
 	r.others(cmp.Or(e.other, "abandoned"), 1, e.line)
 }
 
-// branch returns the indexes of the records that lead to a leaf. It returns nil, for all records, where
-// they are no tree.
+// branch returns the indexes of the records that lead to a leaf, or to the last one. It returns nil, for all
+// records, where they are no tree.
 func (d *tableReader) branch(leaf string) (on []int) {
-	at := len(d.entries) - 1
-	if i, ok := d.byID[leaf]; ok {
-		at = i
-	} else if leaf != "" {
+	at, ok := d.byID[leaf]
+	if !ok && d.leaf != "" {
 		return nil
+	} else if !ok {
+		at = len(d.entries) - 1
 	}
 	seen := map[int]bool{}
-	for at >= 0 && d.entries[at].linked && !seen[at] {
+	for at >= 0 && (d.entries[at].linked || d.leaf != "") && !seen[at] {
 		seen[at] = true
 		on = append(on, at)
 		parent := d.entries[at].parent

@@ -386,7 +386,7 @@ func TestAnExportIsReadOneByOne(t *testing.T) {
 	}
 	long := strings.Repeat("],[ ", 50_000)
 	text := "\xef\xbb\xbf [\n" + one("1", "a") + " ,\n" + strings.ReplaceAll(one("2", "b"), `,"`, ",\n\"") + ",\r\n" + strings.Replace(one("3", "c"), `"user"`, `"bot"`, 1) +
-		"," + one("4", long) + "," + one("5", long) + "," + one("6", long) + "\n]\n"
+		"," + strings.Replace(one("x", "c"), `"current_node":"x"`, `"current_node":"y"`, 1) + "," + one("4", long) + "," + one("5", long) + "," + one("6", long) + "\n]\n"
 	in := &counting{in: strings.NewReader(text)}
 	r, err := formats.NewReader(in, formats.Auto)
 	if err != nil {
@@ -406,7 +406,7 @@ func TestAnExportIsReadOneByOne(t *testing.T) {
 			t.Errorf("%d bytes of %d are read", in.read, len(text))
 		}
 	}
-	want := []string{"1", "2", `line 3: mapping[0]: role: want assistant, system, tool, user, got "bot"`, "4", "5", "6"}
+	want := []string{"1", "2", `line 3: mapping[0]: role: want assistant, system, tool, user, got "bot"`, "line 4: current_node: want the id of a record, from which parents lead to the first one", "4", "5", "6"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
