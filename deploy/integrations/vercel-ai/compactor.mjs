@@ -13,8 +13,9 @@ export function compactor(session, options) {
     });
   }
   return {
-    async prepareStep({ messages, stepNumber, model }) {
-      host = stepNumber === 0 ? [...messages] : [...host, ...messages.slice(seen)]; // what a step was given carries forward
+    async prepareStep({ messages, stepNumber, model, initialMessages }) {
+      // What a step was given carries forward, but in version 6.
+      host = stepNumber === 0 || !initialMessages ? [...messages] : [...host, ...messages.slice(seen)];
       const shown = await view(model);
       seen = shown?.length ?? messages.length;
       return shown && { messages: shown };
