@@ -65,14 +65,18 @@ DECLARE
     v_open      text[] := s.open_calls;
     v_answered  boolean := s.open_answered;
     v_last      bigint := s.last_seq;
+    v_most      boolean := cardinality(ps) > 100 AND s.last_seq < 50 * cardinality(ps);   -- the list may name most of the log
     i           int;
 BEGIN
     FOR m IN
         -- What is there already, in one pass whichever index the planner takes: before the first ANALYZE it
         -- may well take the wrong one, and a look-up for each message would then be quadratic.
         WITH stored AS MATERIALIZED (
-            SELECT l.id, l.seq, b.body, l.body_digest FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
-            WHERE l.sid = s.sid AND l.id = ANY(ARRAY(SELECT p.id FROM unnest(ps) p WHERE p.id IS NOT NULL)))
+            SELECT l.id, l.seq, b.body, l.body_digest FROM (
+                SELECT * FROM @schema@.message_log k WHERE NOT v_most AND k.sid = s.sid AND k.id = ANY(ARRAY(SELECT p.id FROM unnest(ps) p WHERE p.id IS NOT NULL))
+                UNION ALL   -- by a hash, as an array may be searched from its begin for each message of the log
+                SELECT * FROM @schema@.message_log k WHERE v_most AND k.sid = s.sid AND k.id IN (SELECT p.id FROM unnest(ps) p)) l
+            LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq)
         -- Without the bodies: what is sorted is narrow.
         SELECT p.ord::int AS ord, p.id, p.role, CASE WHEN p.role = 'assistant' THEN p.call_ids END AS call_ids,
             coalesce(p.tool_call_id, '') AS tool_call_id, p.tokens, p.flags, p.reasoning_only, p.created, l.seq AS known_seq,

@@ -50,7 +50,7 @@ $$;
 DROP FUNCTION IF EXISTS @schema@.view(text, text);   -- here, so that no caller finds none: functions are installed in one transaction
 CREATE OR REPLACE FUNCTION @schema@.view(p_tenant text, p_session text, p_merge boolean DEFAULT true)
 RETURNS TABLE (seq bigint, id text, kind text, role text, message json, token_count int, created_at timestamptz, source_id text)
-LANGUAGE plpgsql STABLE ROWS 200 SET jit = off SET enable_nestloop = off SET enable_hashjoin = off
+LANGUAGE plpgsql STABLE ROWS 200 SET jit = off SET enable_nestloop = off SET enable_hashjoin = off SET enable_mergejoin = on
     SET work_mem = '32MB' SET plan_cache_mode = 'force_generic_plan' AS $$
 DECLARE   -- not LANGUAGE sql, which would plan this again in each call
     v_tenant text := @schema@.tenant_of(p_tenant);
@@ -83,7 +83,7 @@ END $$;
 -- keys of formats: in less than half of the time, as nothing of each message is made a row of a result and read as JSON. No
 -- row for a session that does not exist.
 CREATE OR REPLACE FUNCTION @schema@.view_text(p_tenant text, p_session text, OUT revision bigint, OUT last_seq bigint, OUT format_keys boolean, OUT messages text)
-RETURNS SETOF record LANGUAGE plpgsql STABLE ROWS 1 SET jit = off SET enable_nestloop = off SET enable_hashjoin = off
+RETURNS SETOF record LANGUAGE plpgsql STABLE ROWS 1 SET jit = off SET enable_nestloop = off SET enable_hashjoin = off SET enable_mergejoin = on
     SET work_mem = '32MB' SET plan_cache_mode = 'force_generic_plan' AS $$
 DECLARE
     v_tenant text := @schema@.tenant_of(p_tenant);
