@@ -5,7 +5,7 @@ CREATE OR REPLACE FUNCTION @schema@.message_text(m jsonb) RETURNS text LANGUAGE 
 $$;
 
 -- The view of a session as an attached table needs it, parallel calls apart: row is the key of the row that a message came from, null
--- for one that no row has; origin is the id of the message that a replacement stands for, at the place in the log. kind is source, bare for
+-- for one that no row has, that of an erased one by its id; origin is the id of the message that a replacement stands for, at the place in the log. kind is source, bare for
 -- one without its signed reasoning, replacement or summary. Where all are sources, messages are read with p_bodies alone.
 CREATE OR REPLACE FUNCTION @schema@.attached_view(p_tenant text, p_session text, p_bodies boolean DEFAULT true)
 RETURNS TABLE (n bigint, id text, kind text, "row" text, origin text, at bigint, covers int8multirange, message json)
@@ -13,14 +13,14 @@ LANGUAGE plpgsql STABLE ROWS 200 SET jit = off SET enable_mergejoin = off SET pl
 #variable_conflict use_column
 BEGIN   -- not LANGUAGE sql, which would plan this again in each call
     RETURN QUERY WITH r AS MATERIALIZED (
-        SELECT v.seq, v.position, v.kind, l.id, l.source_id, l.summary_of, @schema@.signed_reasoning(l.flags) AND s.reasoning_out @> v.seq AS bare
-        FROM (SELECT t.sid, t.live, t.reasoning_out FROM @schema@.sessions t WHERE t.tenant = (SELECT @schema@.tenant_of(p_tenant)) AND t.id = p_session) s
+        SELECT v.seq, v.position, v.kind, l.id, coalesce(l.source_id, substring(l.id FROM '^(.*)#[0-9]+@[0-9]+$')) AS source_id, l.summary_of, s.erased @> v.seq AS erased, @schema@.signed_reasoning(l.flags) AND s.reasoning_out @> v.seq AS bare
+        FROM (SELECT t.sid, t.live, t.reasoning_out, t.erased FROM @schema@.sessions t WHERE t.tenant = (SELECT @schema@.tenant_of(p_tenant)) AND t.id = p_session) s
         CROSS JOIN LATERAL @schema@.view_rows(s.sid, s.live, s.reasoning_out) v
         CROSS JOIN LATERAL (SELECT m.id, m.source_id, m.summary_of, m.flags, m.sid FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq = v.seq OFFSET 0) l)
-    SELECT row_number() OVER w, r.id, CASE WHEN r.kind = 's' THEN 'summary' WHEN r.kind <> 'm' THEN 'replacement' WHEN r.bare THEN 'bare' ELSE 'source' END,
+    SELECT row_number() OVER w, r.id, CASE WHEN r.kind = 's' THEN 'summary' WHEN r.kind <> 'm' OR r.erased THEN 'replacement' WHEN r.bare THEN 'bare' ELSE 'source' END,
         CASE r.kind WHEN 'm' THEN r.source_id ELSE o.source_id END, CASE r.kind WHEN 'm' THEN r.id ELSE o.id END, r.position, r.summary_of, v.message
     FROM r
-    LEFT JOIN (SELECT f.seq, f.message FROM @schema@.view(p_tenant, p_session, false) f WHERE p_bodies OR (SELECT bool_or(c.kind <> 'm' OR c.bare) FROM r c)) v ON v.seq = r.seq
+    LEFT JOIN (SELECT f.seq, f.message FROM @schema@.view(p_tenant, p_session, false) f WHERE p_bodies OR (SELECT bool_or(c.kind <> 'm' OR c.bare OR c.erased) FROM r c)) v ON v.seq = r.seq
     LEFT JOIN LATERAL (SELECT m.id, m.source_id FROM @schema@.sessions t JOIN @schema@.message_log m ON m.sid = t.sid
         WHERE r.kind = 'i' AND t.tenant = (SELECT @schema@.tenant_of(p_tenant)) AND t.id = p_session AND m.seq = lower(r.summary_of) OFFSET 0) o ON true
     WINDOW w AS (ORDER BY r.position, (r.kind <> 's'), (r.kind = 'm' AND r.position <> r.seq), r.seq)

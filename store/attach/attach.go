@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +57,8 @@ func Get(ctx context.Context, st *store.Store, name string) (*Attachment, error)
 	}
 	var names []string
 	for _, a := range all {
-		if a.Name == name || a.Table == name {
+		_, table, _ := strings.Cut(a.Table, ".")
+		if slices.Contains([]string{a.Name, a.Table, table}, name) {
 			return a, nil
 		}
 		names = append(names, a.Name)
@@ -82,16 +84,46 @@ func (p *Plan) Apply(ctx context.Context, st *store.Store) (*Attachment, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := retryLock(ctx, st, "attach", statements); err != nil {
-		return nil, err
+	failed := retryLock(ctx, st, "attach", statements)
+	a, err := Get(ctx, st, p.Name)
+	if failed != nil && err == nil { // by another process, since it was planned
+		return nil, &store.Error{Kind: store.ErrInUse, Message: p.Name + " is attached already"}
 	}
-	return Get(ctx, st, p.Name)
+	return a, cmp.Or(failed, err)
 }
 
-// Detach drops all of the attachment. The table and its rows stay as they are, and so do the sessions in the log.
-func (a *Attachment) Detach(ctx context.Context) error {
+// Detach drops all of the attachment, when the last notes are drained: a deletion that was noted is not forgotten.
+// The table and its rows stay as they are, and so do the sessions in the log. store.ErrInUse: notes cannot be drained
+// now; force drops them.
+func (a *Attachment) Detach(ctx context.Context, force bool) error {
+	if !force {
+		if err := a.drainAll(ctx); err != nil {
+			return err
+		}
+	}
 	drop := `DROP SCHEMA ` + a.Schema + ` CASCADE; DELETE FROM compactor.attachments WHERE name = ` + literal(a.Name)
 	return retryLock(ctx, a.st, "detach", a.names.Replace(drop))
+}
+
+// drainAll drains until no notes are left. store.ErrInUse: some cannot be drained.
+func (a *Attachment) drainAll(ctx context.Context) error {
+	var left int64
+	for range 3 { // what is busy the first time may be free the next
+		for more := true; more; {
+			var err error
+			if _, more, err = a.Drain(ctx); err != nil {
+				return fmt.Errorf("detach: rows that were noted cannot be read (force forgets them): %w", err)
+			}
+		}
+		s, err := a.Status(ctx)
+		if left = s.Notes; err != nil || left == 0 {
+			return err
+		}
+	}
+	return &store.Error{
+		Kind: store.ErrInUse, Message: fmt.Sprintf("%d noted rows of %s cannot be drained now, such as those of an open tool loop", left, a.Table),
+		Hint: "try it later, or --force forgets them",
+	}
 }
 
 // retryLock executes statements in a transaction, again where a lock is not to be had.
@@ -132,6 +164,8 @@ type Status struct {
 	Notes int64 `json:"notes"`
 	// Faults are rows that are no message.
 	Faults int64 `json:"faults"`
+	// Fenced reports that the table has got row-level security, which the view does not heed.
+	Fenced bool `json:"row_level_security,omitempty"`
 	// Backfilled is false while rows that were there before are being read.
 	Backfilled bool `json:"backfilled"`
 }
@@ -145,9 +179,11 @@ func (a *Attachment) Status(ctx context.Context) (s Status, err error) {
 		const query = `
 			SELECT (SELECT count(*) FROM @.sessions), count(*), coalesce(sum(cardinality(ids)), 0),
 				(SELECT count(*) FROM @.notes), count(*) FILTER (WHERE fault IS NOT NULL),
-				(SELECT done FROM @.backfill)
+				(SELECT done FROM @.backfill), EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+					WHERE c.relrowsecurity AND n.nspname || '.' || c.relname = $1 AND to_regproc($2) IS NOT NULL)
 			FROM @.rows WHERE NOT gone`
-		return tx.QueryRow(ctx, a.names.Replace(query)).Scan(&s.Sessions, &s.Rows, &s.Messages, &s.Notes, &s.Faults, &s.Backfilled)
+		return tx.QueryRow(ctx, a.names.Replace(query), a.Table, a.Schema+".history").Scan(
+			&s.Sessions, &s.Rows, &s.Messages, &s.Notes, &s.Faults, &s.Backfilled, &s.Fenced)
 	})
 	return s, err
 }

@@ -18,7 +18,7 @@ CREATE TABLE {{.Schema}}.rows (
     PRIMARY KEY (session, key)
 );
 CREATE INDEX ON {{.Schema}}.rows (session, seq);
-CREATE INDEX ON {{.Schema}}.rows (session) WHERE fault IS NOT NULL;
+CREATE INDEX ON {{.Schema}}.rows (session) WHERE ids = '{}' AND NOT gone;
 
 -- Rows that were inserted, updated or deleted since they were last read.
 CREATE TABLE {{.Schema}}.notes (id bigint GENERATED ALWAYS AS IDENTITY, session {{.SessionType}}, key text)
@@ -32,18 +32,19 @@ INSERT INTO {{.Schema}}.backfill VALUES (true, NULL, false);
 CREATE FUNCTION {{.Schema}}.read(p_session {{.SessionType}}, p_keys text[])
 RETURNS TABLE (key text, digest uuid, tenant text, role text, content text, tool_calls text, tool_call_id text, created_at timestamptz)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
+#variable_conflict use_column
 BEGIN
     IF p_keys IS NULL THEN
-        RETURN QUERY SELECT {{.Read}} FROM {{.Table}} t WHERE t.{{.Session}} = p_session AND ({{.Where}}) ORDER BY {{.Order}};
+        RETURN QUERY SELECT {{.Read}} FROM {{.Rows}} t WHERE t.{{.Session}} = p_session ORDER BY {{.Order}};
     ELSE
-        RETURN QUERY SELECT {{.Read}} FROM {{.Table}} t WHERE t.{{.Session}} = p_session AND t.{{.Key}} = ANY (p_keys::{{.KeyType}}[]) AND ({{.Where}}) ORDER BY {{.Order}};
+        RETURN QUERY SELECT {{.Read}} FROM {{.Rows}} t WHERE t.{{.Session}} = p_session AND t.{{.Key}} = ANY (p_keys::{{.KeyType}}[]) ORDER BY {{.Order}};
     END IF;
 END $f$;
 
 CREATE FUNCTION {{.Schema}}.read_sessions(p_sessions text[])
 RETURNS TABLE (session {{.SessionType}}, key text, digest uuid, tenant text, role text, content text, tool_calls text, tool_call_id text, created_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
-    SELECT t.{{.Session}}, {{.Read}} FROM {{.Table}} t WHERE t.{{.Session}} = ANY (p_sessions::{{.SessionType}}[]) AND ({{.Where}}) ORDER BY {{.Order}}
+    SELECT t.{{.Session}}, {{.Read}} FROM {{.Rows}} t WHERE t.{{.Session}} = ANY (p_sessions::{{.SessionType}}[]) ORDER BY {{.Order}}
 $f$;
 
 -- The next sessions, with the numbers of their rows.
@@ -62,12 +63,12 @@ CREATE FUNCTION {{.Schema}}.differences() RETURNS TABLE (session {{.SessionType}
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
     SELECT d.* FROM (
         SELECT coalesce(t.session, r.session) AS session, coalesce(t.key, r.key) AS key,
-            CASE WHEN t.key IS NOT NULL AND t.session IS NULL THEN 'has no session' WHEN r.fault IS NOT NULL THEN r.fault
+            CASE WHEN t.session IS NULL AND r.key IS NULL THEN 'has no session' WHEN t.key IS NULL AND r.key IS NULL THEN 'has no key' WHEN r.fault IS NOT NULL THEN r.fault
                 WHEN t.key IS NULL THEN 'is deleted, its messages are not' WHEN r.key IS NULL THEN 'is not in the log' WHEN t.digest <> r.digest THEN 'was changed'
                 WHEN cardinality(r.ids) <> (SELECT count(*) FROM {{.Compactor}}.message_log m WHERE m.sid = s.sid AND m.id = ANY (r.ids)) THEN 'has a message that the log has not'
                 WHEN r.seq < max(r.seq) OVER (PARTITION BY t.session ORDER BY t.n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) THEN 'is before an earlier row in the log' END AS difference
         FROM (SELECT t.{{.Session}} AS session, t.{{.Key}}::text AS key, {{.Digest}} AS digest, row_number() OVER (PARTITION BY t.{{.Session}} ORDER BY {{.Order}}) AS n
-            FROM {{.Table}} t WHERE ({{.Where}})) t
+            FROM (SELECT * FROM {{.Table}} WHERE ({{.Where}})) t) t
         FULL JOIN (SELECT * FROM {{.Schema}}.rows WHERE NOT gone) r ON r.session = t.session AND r.key = t.key
         LEFT JOIN {{.Schema}}.sessions a ON a.session = r.session
         LEFT JOIN {{.Compactor}}.sessions s ON s.tenant = a.tenant AND s.id = a.id) d
@@ -78,10 +79,13 @@ $f$;
 BEGIN
     INSERT INTO {{$.Schema}}.notes (session, key) {{.Select}};
     RETURN NULL;
+EXCEPTION WHEN undefined_column OR undefined_table OR undefined_function THEN   -- the application has changed its table, and goes on writing: see Drain
+    INSERT INTO {{$.Schema}}.notes (session, key) VALUES (NULL, NULL);
+    RETURN NULL;
 END $f$;
 {{end}}{{if .View}}
 -- A row as it is in the view: with another content, or with that of a summary.
-CREATE FUNCTION {{.Schema}}.encode(t {{.Table}}, c jsonb) RETURNS {{.Table}} LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
+CREATE FUNCTION {{.Schema}}.encode(t {{.Table}}, c jsonb) RETURNS {{.Table}} LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
     o     jsonb;
     m     jsonb := c->'messages'->0->'message';
@@ -89,10 +93,12 @@ DECLARE
     fresh boolean := c ? 'fresh';
     sent  text := {{.NativeRole}};   -- the role in the words of the table
 BEGIN
-{{if .JSON}}    o := t.{{.Content}}::jsonb;
-{{end}}    RETURN jsonb_populate_record(t, {{.Encode}});
-EXCEPTION WHEN data_exception THEN   -- the application's own text, such as an escaped NUL: as it is
-    RETURN t;
+{{if .JSON}}    BEGIN
+        o := t.{{.Content}}::jsonb;
+    EXCEPTION WHEN data_exception THEN   -- such as an escaped NUL
+        o := {{.Compactor}}.repair_json(t.{{.Content}}::text)::jsonb;
+    END;
+{{end}}    RETURN jsonb_populate_record(t, {{.Encode}} || CASE WHEN c ? 'key' THEN jsonb_build_object({{.KeyLiteral}}, c->'key') ELSE '{}' END);
 END $f$;
 
 -- The rows of the view of a session: change is null for one that is as in the table.
@@ -104,11 +110,15 @@ BEGIN
         SELECT v.* FROM {{.Schema}}.sessions a CROSS JOIN LATERAL {{.Compactor}}.attached_view(a.tenant, a.id, false) v WHERE a.session = p_session)
     SELECT r.key::{{.KeyType}}, CASE WHEN count(*) FILTER (WHERE v.kind = 'source') < cardinality(r.ids) THEN jsonb_build_object('ids', r.ids, 'elements', r.elements,
         'messages', jsonb_agg(jsonb_build_object('id', v.origin, 'kind', v.kind, 'message', v.message) ORDER BY v.n)) END
-    FROM v JOIN {{.Schema}}.rows r ON r.session = p_session AND r.key = v.row WHERE r.fault IS NULL GROUP BY r.session, r.key
-    UNION ALL   -- a summary has the key, the time and the other columns of the first row that it stands for
-    SELECT (SELECT r.key FROM {{.Schema}}.rows r {{if .Base}}JOIN {{.Table}} b ON b.{{.Key}} = r.key::{{.KeyType}} AND ({{.Base}}) {{end}}WHERE r.session = p_session AND r.seq >= v.at AND NOT r.gone ORDER BY r.seq LIMIT 1)::{{.KeyType}},
-        jsonb_build_object('fresh', true, 'messages', jsonb_build_array(jsonb_build_object('message', v.message)))
-    FROM v WHERE v.kind NOT IN ('source', 'bare') AND v.row IS NULL;
+    FROM v JOIN {{.Schema}}.rows r ON r.session = p_session AND r.key = v.row WHERE r.fault IS NULL AND NOT r.gone GROUP BY r.session, r.key
+    UNION ALL   -- a summary has the key, the time and the other columns of the first row that it stands for; if that is deleted, its key, and the others of the next row
+    SELECT b.key, jsonb_build_object('fresh', true, 'messages', jsonb_build_array(jsonb_build_object('message', v.message)))
+        || CASE WHEN b.covered THEN '{}' ELSE coalesce((SELECT jsonb_build_object('key', r.key) FROM {{.Schema}}.rows r WHERE r.session = p_session AND r.seq >= v.at AND r.seq < upper(v.covers) ORDER BY r.seq LIMIT 1), '{}') END
+    FROM v CROSS JOIN LATERAL (SELECT b.{{.Key}} AS key, x.covered FROM {{.Schema}}.rows r
+        CROSS JOIN LATERAL (SELECT r.seq >= v.at AND r.seq < upper(v.covers) AND NOT EXISTS (SELECT FROM v o WHERE o.row = r.key) AS covered) x
+        JOIN {{.Table}} b ON b.{{.Key}} = r.key::{{.KeyType}} AND b.{{.Session}} = r.session {{if .Base}}AND ({{.Base}}) {{end}}
+        WHERE r.session = p_session AND r.seq IS NOT NULL ORDER BY x.covered DESC, r.seq >= v.at DESC, r.seq LIMIT 1) b
+    WHERE v.kind NOT IN ('source', 'bare') AND v.row IS NULL;
 END $f$;
 
 CREATE VIEW {{.Schema}}.{{.ViewName}} AS
@@ -118,12 +128,12 @@ JOIN {{.Table}} t ON t.{{.Key}} = h.key AND t.{{.Session}} = a.session
 CROSS JOIN LATERAL (SELECT CASE WHEN h.change IS NULL THEN t ELSE {{.Schema}}.encode(t, h.change) END AS r OFFSET 0) x
 UNION ALL   -- what is not in the log yet, or cannot be there
 SELECT {{range $i, $c := .Columns}}{{if $i}}, {{end}}t.{{$c}}{{end}}
-FROM (SELECT n.session, n.key FROM {{.Schema}}.notes n UNION SELECT r.session, r.key FROM {{.Schema}}.rows r WHERE r.fault IS NOT NULL) n
-JOIN {{.Table}} t ON t.{{.Key}} = n.key::{{.KeyType}} AND t.{{.Session}} = n.session
-WHERE NOT EXISTS (SELECT FROM {{.Schema}}.rows r WHERE r.session = n.session AND r.key = n.key AND NOT r.gone AND r.fault IS NULL) AND ({{.Where}})
+FROM (SELECT n.session, n.key FROM {{.Schema}}.notes n UNION SELECT r.session, r.key FROM {{.Schema}}.rows r WHERE r.ids = '{}' AND NOT r.gone) n
+JOIN {{.Rows}} t ON t.{{.Key}} = n.key::{{.KeyType}} AND t.{{.Session}} = n.session
+WHERE NOT EXISTS (SELECT FROM {{.Schema}}.rows r WHERE r.session = n.session AND r.key = n.key AND NOT r.gone AND r.ids <> '{}')
 UNION ALL   -- sessions that the backfill has not reached
 SELECT {{range $i, $c := .Columns}}{{if $i}}, {{end}}t.{{$c}}{{end}}
-FROM {{.Table}} t WHERE NOT (SELECT done FROM {{.Schema}}.backfill) AND ({{.Where}})
+FROM {{.Rows}} t WHERE NOT (SELECT done FROM {{.Schema}}.backfill)
     AND NOT EXISTS (SELECT FROM {{.Schema}}.sessions a WHERE a.session = t.{{.Session}})
     AND NOT EXISTS (SELECT FROM {{.Schema}}.notes n WHERE n.session = t.{{.Session}} AND n.key = t.{{.Key}}::text);
 {{end}}
@@ -147,5 +157,5 @@ BEGIN
 INSERT INTO {{.Compactor}}.attachments (name, in_schema, spec) VALUES ({{.NameLiteral}}, {{.SchemaLiteral}}, {{.SpecLiteral}});
 
 -- Last, as these wait for transactions that write to the table, and others wait behind them.
-{{range .Triggers}}CREATE TRIGGER {{$.Schema}}_{{.Event}} AFTER {{.When}} EXECUTE FUNCTION {{$.Schema}}.note_{{.Event}}();
+{{range .Triggers}}CREATE TRIGGER {{$.TriggerName}}_{{.Event}} AFTER {{.When}} EXECUTE FUNCTION {{$.Schema}}.note_{{.Event}}();
 {{end}}

@@ -224,7 +224,7 @@ func TestARowThatIsNoMessageIsAFault(t *testing.T) {
 	w.exec(`INSERT INTO messages (chat, sender, body) VALUES ('c', 'narrator', 'It rains.'), ('c', 'human', 'really?'), ('c', 'bot', '')`)
 	w.drain()
 	w.want([]string{"1 user text 1", "2 assistant text 2", "3 user really?"}, log, "c")
-	w.want([]string{"1 human text 1", "2 bot text 2", "3 narrator It rains.", "4 human really?"}, seen, "c")
+	w.want([]string{"1 human text 1", "2 bot text 2", "3 narrator It rains.", "4 human really?", "5 bot "}, seen, "c")
 	n, first, err := w.att.Check(w.Context(), 5, false)
 	if err != nil || n != 1 || len(first) != 1 || first[0].Key != "3" || !strings.Contains(first[0].Text, "narrator") {
 		t.Errorf("check: %d %v %v", n, first, err)
@@ -266,7 +266,7 @@ func TestDetachLeavesNothing(t *testing.T) {
 	w.exec(`INSERT INTO messages (chat, sender, body) VALUES ('c', 'human', 'hi')`)
 	w.attach(generic)
 	w.drain()
-	if err := w.att.Detach(w.Context()); err != nil {
+	if err := w.att.Detach(w.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	w.want(before, objects)

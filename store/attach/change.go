@@ -2,6 +2,7 @@ package attach
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"sort"
 
@@ -47,6 +48,7 @@ func (d *drain) replace() error {
 		}
 	}
 	var list []placed
+	pins := map[string]string{} // the new message by the former one in its place
 	for _, r := range d.edits {
 		behind := float64(sort.Search(len(view), func(i int) bool { return view[i].At > r.known.Seq })) - 0.5
 		for i, m := range r.messages {
@@ -58,6 +60,7 @@ func (d *drain) replace() error {
 			}
 			place := behind
 			if i < len(r.known.IDs) {
+				pins[r.known.IDs[i]] = m.id
 				if n, in := at[r.known.IDs[i]]; in {
 					place, behind = n, n+0.25
 				}
@@ -93,7 +96,22 @@ func (d *drain) replace() error {
 	if err != nil {
 		return err
 	}
-	return d.exec(`SELECT compactor.replace_view($1, $2, $3, $4::json, 'attach', $5)`, d.tenant, d.id, revision, string(raw), seen)
+	replaced := d.exec(`SELECT compactor.replace_view($1, $2, $3, $4::json, 'attach', $5)`, d.tenant, d.id, revision, string(raw), seen)
+	if replaced != nil || len(pins) == 0 {
+		return replaced
+	}
+	const pinned = `SELECT coalesce(array_agg(m.id), '{}') FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid AND s.pinned @> m.seq
+		WHERE s.tenant = $1 AND s.id = $2 AND m.id = ANY ($3)`
+	var former []string
+	if err := d.query([]any{&former}, pinned, d.tenant, d.id, slices.Collect(maps.Keys(pins))); err != nil {
+		return err
+	}
+	for _, id := range former {
+		if err := d.exec(`SELECT compactor.pin($1, $2, $3::text), compactor.unpin($1, $2, $4::text)`, d.tenant, d.id, pins[id], id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // remove takes the messages of deleted rows out of the view.
@@ -109,13 +127,16 @@ func (d *drain) remove(gone []*known) error {
 }
 
 // save stores the map of rows that have changed.
-func (d *drain) save(changed []*row, gone []*known) error {
-	all := []*known{}
+func (d *drain) save(changed []*row, gone, waiting []*known) error {
+	all := append([]*known{}, waiting...)
 	for _, r := range changed {
 		all = append(all, r.known)
 	}
 	for _, k := range gone {
 		k.Gone = true
+		if d.OnDelete == Erase {
+			k.Digest, k.Digests, k.Fault = "", nil, ""
+		}
 		all = append(all, k)
 	}
 	if len(all) == 0 {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -27,7 +28,6 @@ const (
 	sessionsPage = 200
 	rowsPage     = 10_000 // of a page of the backfill
 	notesOf      = 5000
-	maxVersions  = 100 // that are looked for of a row
 )
 
 // row is a row of the table as read by the function read.
@@ -73,13 +73,21 @@ type message struct {
 func (a *Attachment) Drain(ctx context.Context) (n int, more bool, err error) {
 	var noted []string
 	var last *string
-	var done bool
+	var done, changed bool
 	err = store.InTx(ctx, a.st, "read notes", func(tx pgx.Tx) error {
 		const query = `
 			SELECT array(SELECT DISTINCT session::text
-				FROM (SELECT session FROM @.notes WHERE session IS NOT NULL LIMIT 25 * $1) n LIMIT $1), last, done FROM @.backfill`
-		return tx.QueryRow(ctx, a.names.Replace(query), sessionsPage).Scan(&noted, &last, &done)
+				FROM (SELECT session FROM @.notes WHERE session IS NOT NULL LIMIT 25 * $1) n LIMIT $1), last, done,
+				EXISTS (SELECT FROM @.notes WHERE session IS NULL) FROM @.backfill`
+		return tx.QueryRow(ctx, a.names.Replace(query), sessionsPage).Scan(&noted, &last, &done, &changed)
 	})
+	if changed {
+		defer func() {
+			err = errors.Join(err, &store.Error{
+				Kind: store.ErrNotApplicable, Message: a.Table + " was changed while it was attached, and rows are not read since: detach and attach it again",
+			})
+		}()
+	}
 	if err == nil {
 		err = each(ctx, noted, func(ctx context.Context, session string) error {
 			err := a.DrainSession(ctx, session)
@@ -89,19 +97,25 @@ func (a *Attachment) Drain(ctx context.Context) (n int, more bool, err error) {
 			return err
 		})
 	}
-	if err != nil || done {
-		return len(noted), len(noted) == sessionsPage, err
+	if done || ctx.Err() != nil {
+		return len(noted), err == nil && len(noted) == sessionsPage, err
 	}
-	n, err = a.backfill(ctx, last)
-	return len(noted) + n, n > 0 || len(noted) == sessionsPage, err
+	n, failed := a.backfill(ctx, last)
+	return len(noted) + n, n > 0 || err == nil && len(noted) == sessionsPage, errors.Join(err, failed)
 }
 
-// each calls f for several of a list at once.
+// each calls f for several sessions at once. A session that cannot be read keeps no other from being read: the first
+// error is returned at the end.
 func each[T any](ctx context.Context, list []T, f func(context.Context, T) error) error {
-	g, ctx := errgroup.WithContext(ctx)
+	var g errgroup.Group
 	g.SetLimit(atOnce)
 	for _, x := range list {
-		g.Go(func() error { return f(ctx, x) })
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return f(ctx, x)
+		})
 	}
 	return g.Wait()
 }
@@ -143,12 +157,24 @@ func (a *Attachment) backfill(ctx context.Context, last *string) (int, error) {
 		})
 		return err
 	})
+	var failed error
 	if err == nil {
-		err = each(ctx, pages, func(ctx context.Context, p *page) error {
-			return store.InTx(ctx, a.st, "drain rows of session "+p.session, func(tx pgx.Tx) error {
+		failed = each(ctx, pages, func(ctx context.Context, p *page) error {
+			err := store.InTx(ctx, a.st, "drain rows of session "+p.session, func(tx pgx.Tx) error {
 				return (&drain{Attachment: a, ctx: ctx, tx: tx, session: p.session}).first(p.rows)
 			})
+			if errors.Is(err, errLogged) {
+				err = a.DrainSession(ctx, p.session)
+			}
+			if err != nil { // the next drains try it again
+				err = errors.Join(err, store.InTx(ctx, a.st, "note session "+p.session, func(tx pgx.Tx) error {
+					_, err := tx.Exec(ctx, a.names.Replace(`INSERT INTO @.notes (session) VALUES ($1)`), p.session)
+					return err
+				}))
+			}
+			return err
 		})
+		err = ctx.Err()
 	}
 	if err != nil {
 		return 0, err
@@ -156,42 +182,39 @@ func (a *Attachment) backfill(ctx context.Context, last *string) (int, error) {
 	if len(pages) > 0 {
 		last = &pages[len(pages)-1].session
 	}
-	return len(pages), store.InTx(ctx, a.st, "backfill", func(tx pgx.Tx) error {
+	return len(pages), errors.Join(failed, store.InTx(ctx, a.st, "backfill", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, a.names.Replace(`UPDATE @.backfill SET last = $1, done = $2`), last, len(pages) == 0)
 		return err
-	})
+	}))
 }
 
 // DrainSession reads the noted rows of a session, or all of them where it is not in the log yet. What the log holds
-// of the session is then what the table has, but for rows that are no messages. It is one transaction, besides the
-// erasure of deleted rows, and waits for another drain of the session.
+// of the session is then what the table has, but for rows that are no messages. Each pass is one transaction, which
+// waits for another drain of the session; the erasure of deleted rows is one of its own before their notes go.
 func (a *Attachment) DrainSession(ctx context.Context, session string) error {
-	var deleted []string
-	var k store.Key
 	for {
-		err := store.InTx(ctx, a.st, "drain rows of session "+session, func(tx pgx.Tx) (err error) {
-			d := &drain{Attachment: a, ctx: ctx, tx: tx, session: session, erased: deleted}
-			deleted, err = d.run()
-			k = store.Key{Tenant: d.tenant, Session: d.id}
-			return err
+		d := &drain{Attachment: a, ctx: ctx, session: session}
+		err := store.InTx(ctx, a.st, "drain rows of session "+session, func(tx pgx.Tx) error {
+			d.tx = tx
+			return d.run()
 		})
+		k := store.Key{Tenant: d.tenant, Session: d.id}
 		switch {
 		case errors.Is(err, store.ErrArchived):
-			if _, err := a.st.Admin.Restore(ctx, k); err != nil {
-				return err
+			_, err = a.st.Admin.Restore(ctx, k)
+		case err == nil && len(d.erase) > 0:
+			_, err = a.st.Admin.Erase(ctx, k, d.erase, "rows were deleted from "+a.Table, "attach", false)
+			if errors.Is(err, store.ErrInUse) {
+				return nil // an open tool loop: the notes stay
 			}
-		case errors.Is(err, errErase): // first, so that a crash between leaves the notes
-			if _, err := a.st.Admin.Erase(ctx, k, deleted, "rows were deleted from "+a.Table, "attach", false); err != nil {
-				return err
-			}
-		default:
+		case err != nil || !d.more:
+			return err
+		}
+		if err != nil {
 			return err
 		}
 	}
 }
-
-// errErase ends a transaction that found rows whose messages are to be erased first.
-var errErase = &store.Error{Kind: errors.New("erase first")}
 
 // drain is one transaction of DrainSession.
 type drain struct {
@@ -200,9 +223,15 @@ type drain struct {
 	tx              pgx.Tx
 	session         string
 	tenant, id      string
-	erased          []string // ids that are erased
 	appended, edits []*row
+
+	erase []string // ids of messages to erase before the notes of their rows go
+	wait  []string // keys of rows to read again
+	more  bool     // there are more notes
 }
+
+// errLogged ends first where the log has the session.
+var errLogged = &store.Error{Kind: errors.New("the log has the session")}
 
 func (d *drain) query(dest []any, sql string, args ...any) error {
 	return d.tx.QueryRow(d.ctx, d.names.Replace(sql), args...).Scan(dest...)
@@ -213,99 +242,222 @@ func (d *drain) exec(sql string, args ...any) error {
 	return err
 }
 
-// first brings all rows of a session into the log. It leaves the notes, as the rows were read before. Another drain may
-// have been faster: then it does nothing, and the next drain reads the noted rows again.
-func (d *drain) first(rows []*row) error {
+// enter notes that the session is in the log, and reports whether this drain has done so: another one may have been
+// faster. logged is whether the log had it, as it was attached before.
+func (d *drain) enter(rows []*row) (entered, logged bool, err error) {
 	d.tenant, d.id = cmp.Or(d.Tenant, store.DefaultTenant), d.Name+":"+d.session
 	if i := slices.IndexFunc(rows, func(r *row) bool { return r.Tenant != "" }); i >= 0 {
 		d.tenant = rows[i].Tenant
 	}
-	tag, err := d.tx.Exec(d.ctx, d.names.Replace(`INSERT INTO @.sessions VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`), d.session, d.tenant, d.id)
-	if err != nil || tag.RowsAffected() == 0 {
-		return err
-	}
-	changed, err := d.sort(rows)
-	if err == nil {
-		err = d.append()
-	}
-	if err == nil {
-		err = d.save(changed, nil)
-	}
-	return err
+	const enter = `WITH entered AS (INSERT INTO @.sessions VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING session)
+		SELECT EXISTS (SELECT FROM entered), EXISTS (SELECT FROM compactor.sessions WHERE tenant = $2 AND id = $3)`
+	err = d.query([]any{&entered, &logged}, enter, d.session, d.tenant, d.id)
+	return entered, logged, err
 }
 
-// run returns, with errErase, the messages to erase.
-func (d *drain) run() (erase []string, err error) {
-	const of = `SELECT tenant, id FROM @.sessions WHERE session = $1 FOR UPDATE`
-	err = d.query([]any{&d.tenant, &d.id}, of, d.session)
+// first brings rows of a session that is not in the log into it. It leaves the notes, as the rows were read before. Where
+// another drain was faster it does nothing, and the next drain reads the noted rows again.
+func (d *drain) first(rows []*row) error {
+	entered, logged, err := d.enter(rows)
+	switch {
+	case err != nil || !entered:
+		return err
+	case logged:
+		return errLogged
+	}
+	return d.bring(rows, nil)
+}
+
+// run drains the notes.
+func (d *drain) run() error {
+	var attached time.Time
+	const of = `SELECT s.tenant, s.id, (SELECT created_at FROM compactor.attachments WHERE name = $2) FROM @.sessions s WHERE session = $1 FOR UPDATE`
+	err := d.query([]any{&d.tenant, &d.id, &attached}, of, d.session, d.Name)
 	if errors.Is(err, pgx.ErrNoRows) {
-		rows, _, err := d.read(nil)
+		err = d.whole()
 		if err == nil {
-			err = d.first(rows)
+			err = d.query([]any{&d.tenant, &d.id, &attached}, of, d.session, d.Name)
 		}
-		if err == nil {
-			err = d.query([]any{&d.tenant, &d.id}, of, d.session)
-		}
-		if err != nil {
-			return nil, err
-		}
-	} else if err != nil {
-		return nil, err
+	}
+	if err == nil && !attached.Equal(d.CreatedAt) {
+		err = &store.Error{Kind: store.ErrStale, Message: d.Name + " was attached again"}
+	}
+	if err != nil || len(d.wait) > 0 {
+		return err
 	}
 	var notes []int64
 	var keys []string
 	const noted = `SELECT coalesce(array_agg(id), '{}'), coalesce(array_agg(DISTINCT key) FILTER (WHERE key IS NOT NULL), '{}')
 		FROM (SELECT id, key FROM @.notes WHERE session = $1 ORDER BY id LIMIT $2) n`
 	if err := d.query([]any{&notes, &keys}, noted, d.session, notesOf); err != nil {
-		return nil, err
+		return err
 	}
-	rows, gone, err := d.read(keys)
-	if err != nil {
-		return nil, err
-	}
-	if d.OnDelete == Erase {
-		for _, k := range gone {
-			erase = append(erase, k.IDs...)
+	d.more = len(notes) == notesOf
+	if len(keys) > 0 {
+		rows, gone, err := d.read(keys)
+		if err == nil {
+			err = d.bring(rows, gone)
 		}
-		if len(erase) > 0 && !slices.Equal(erase, d.erased) {
-			return erase, errErase
+		if err != nil {
+			return err
+		}
+	}
+	return d.exec(`DELETE FROM @.notes WHERE session = $1 AND id = ANY ($2)`, d.session, notes)
+}
+
+// whole reads all rows of a session that is new here.
+func (d *drain) whole() error {
+	rows, _, err := d.read(nil)
+	if err != nil {
+		return err
+	}
+	entered, logged, err := d.enter(rows)
+	if err != nil || !entered {
+		return err
+	}
+	var gone []*known
+	if logged {
+		was, err := d.logged()
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			r.known = was[r.Key]
+			delete(was, r.Key)
+		}
+		for _, key := range slices.Sorted(maps.Keys(was)) {
+			gone = append(gone, was[key])
+		}
+	}
+	return d.bring(rows, gone)
+}
+
+// bring makes the log have rows, and not those that are gone.
+func (d *drain) bring(rows []*row, gone []*known) error {
+	var waiting []*known // of gone, until later
+	if d.OnDelete == Erase && len(gone) > 0 {
+		// Each version of them: an erasure takes the key from the message.
+		const words = `SELECT coalesce(array_agg(m.id), '{}') FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid
+			WHERE s.tenant = $1 AND s.id = $2 AND m.kind = 'm' AND m.source_id = ANY ($3)`
+		if err := d.query([]any{&d.erase}, words, d.tenant, d.id, keysOf(gone)); err != nil {
+			return err
+		}
+		if len(d.erase) > 0 {
+			waiting, gone = gone, nil
 		}
 	}
 	changed, err := d.sort(rows)
 	if err == nil {
 		err = d.append()
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = d.within(func() error { return errors.Join(d.replace(), d.remove(gone)) })
 	}
-	wait := []string{} // keys of rows that are to be read again
-	outer := d.tx
-	err = pgx.BeginFunc(d.ctx, outer, func(tx pgx.Tx) error {
-		d.tx = tx
-		return errors.Join(d.replace(), d.remove(gone))
-	})
-	d.tx = outer
-	if errors.Is(store.MapError(err), store.ErrInUse) { // an open tool loop with signed reasoning holds the view until later rows end it
+	if refused(store.MapError(err)) {
+		err = d.replaceEach(gone)
+	}
+	if errors.Is(store.MapError(err), store.ErrInUse) { // an open tool loop holds the view until later rows end it
 		err = nil
 		for _, r := range d.edits {
-			wait = append(wait, r.Key)
+			d.wait = append(d.wait, r.Key)
 		}
-		for _, k := range gone {
-			wait = append(wait, k.Key)
-		}
-		gone = nil
-		changed = slices.DeleteFunc(changed, func(r *row) bool { return slices.Contains(wait, r.Key) })
+		waiting, gone = append(waiting, gone...), nil
+		changed = slices.DeleteFunc(changed, func(r *row) bool { return slices.Contains(d.wait, r.Key) })
 	}
+	d.wait = append(d.wait, keysOf(waiting)...)
 	if err == nil {
-		err = d.save(changed, gone)
+		err = d.save(changed, gone, waiting)
 	}
 	if err == nil {
 		err = d.clear(gone)
 	}
-	if err == nil {
-		err = d.exec(`DELETE FROM @.notes WHERE session = $1 AND id = ANY ($2) AND coalesce(key, '') <> ALL ($3)`, d.session, notes, wait)
+	if err == nil && len(d.wait) > 0 {
+		err = d.exec(`INSERT INTO @.notes (session, key) SELECT $1, k FROM unnest($2::text[]) k`, d.session, d.wait)
 	}
-	return nil, err
+	return err
+}
+
+// within calls f in a savepoint.
+func (d *drain) within(f func() error) error {
+	outer := d.tx
+	defer func() { d.tx = outer }()
+	return pgx.BeginFunc(d.ctx, outer, func(tx pgx.Tx) error {
+		d.tx = tx
+		return f()
+	})
+}
+
+// replaceEach replaces the messages of edited rows one row after the other. Those of a row that the log refuses leave.
+func (d *drain) replaceEach(gone []*known) error {
+	all := d.edits
+	defer func() { d.edits = all }()
+	for _, r := range all {
+		d.edits = []*row{r}
+		before := *r.known
+		err := d.within(d.replace)
+		if refused(store.MapError(err)) {
+			*r.known = before
+			r.known.Fault, r.messages, r.elements = store.MapError(err).Error(), nil, nil
+			err = d.within(d.replace)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	d.edits = nil
+	return d.within(func() error { return d.remove(gone) })
+}
+
+func keysOf(all []*known) (keys []string) {
+	for _, k := range all {
+		keys = append(keys, k.Key)
+	}
+	return keys
+}
+
+// logged returns the entries of the rows whose messages the log has, from an earlier attachment.
+func (d *drain) logged() (map[string]*known, error) {
+	const query = `
+		SELECT m.source_id, m.id, m.seq, b.body FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid
+		LEFT JOIN compactor.message_body b ON b.sid = m.sid AND b.seq = m.seq
+		WHERE s.tenant = $1 AND s.id = $2 AND m.kind = 'm' AND m.source_id IS NOT NULL ORDER BY m.seq`
+	rows, _ := d.tx.Query(d.ctx, d.names.Replace(query), d.tenant, d.id) // rows hold the error
+	all := map[string]*known{}
+	versions := map[string]int{} // of ids
+	var key, id string
+	var seq int64
+	var body *string
+	_, err := pgx.ForEachRow(rows, []any{&key, &id, &seq, &body}, func() error {
+		var part, version int
+		if n, _ := fmt.Sscanf(strings.TrimPrefix(id, key), "#%d@%d", &part, &version); n < 2 || part < 1 {
+			return nil // not from a table
+		}
+		k := all[key]
+		if k == nil {
+			k = &known{Key: key, Seq: seq}
+			all[key] = k
+		}
+		k.Version = max(k.Version, version)
+		for len(k.IDs) < part {
+			k.IDs, k.Digests = append(k.IDs, ""), append(k.Digests, "")
+		}
+		if was := k.IDs[part-1]; was == "" || versions[was] <= version {
+			versions[id] = version
+			k.IDs[part-1], k.Digests[part-1] = id, ""
+			var m chat.Message
+			if body != nil && m.UnmarshalJSON([]byte(*body)) == nil {
+				k.Digests[part-1] = digestOf(m)
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// digestOf tells messages of a row apart.
+func digestOf(m chat.Message) string {
+	sum := md5.Sum(m.Body().AppendJSON(nil)) //nolint:gosec // see the import
+	return hex.EncodeToString(sum[:])
 }
 
 // read returns the rows with some keys, nil for all, in the order of the table, and the entries of those that are
@@ -353,14 +505,10 @@ func (d *drain) sort(rows []*row) (changed []*row, err error) {
 		if k == nil {
 			r.known = &known{Version: 1}
 		}
-		r.known.Key, r.known.Digest, r.known.Fault = r.Key, r.Digest, r.fault
-		if r.fault != "" {
-			r.known.Gone = false
-			continue
-		}
 		k = r.known
-		n := 0 // messages that are as they were
-		for n < min(len(k.Digests), len(r.messages)) && k.Digests[n] == r.messages[n].digest {
+		k.Key, k.Digest, k.Fault = r.Key, r.Digest, r.fault
+		n := 0 // messages that are as they were, or whose words are in the archive
+		for n < min(len(k.Digests), len(r.messages)) && (k.Digests[n] == "" || k.Digests[n] == r.messages[n].digest) {
 			n++
 		}
 		back := k.Gone && d.OnDelete != Keep
@@ -408,12 +556,20 @@ func (r *row) use() {
 
 // decode reads the messages of a row, or says why it is none.
 func (d *drain) decode(r *row) {
+	if r.Tenant != "" && r.Tenant != d.tenant {
+		r.fault = "is of another tenant than the first row of its session"
+		return
+	}
 	role := r.Role
 	if role != "" {
 		if role = d.Roles[strings.ToLower(role)]; role == "" && d.preset.Format == "" {
 			r.fault = fmt.Sprintf("role %q is none of those that --role-map names", r.Role)
 			return
 		}
+	}
+	if role == "tool" && d.preset.Format == "" && r.ToolCallID == "" {
+		r.fault = "a result without the id of its call"
+		return
 	}
 	value, format := json.RawMessage(r.Content), d.preset.Format
 	if format == "" {
@@ -436,9 +592,7 @@ func (d *drain) decode(r *row) {
 		return
 	}
 	for _, m := range all {
-		raw := m.Body().AppendJSON(nil)
-		sum := md5.Sum(raw) //nolint:gosec // see the import
-		r.messages = append(r.messages, message{digest: hex.EncodeToString(sum[:]), raw: raw})
+		r.messages = append(r.messages, message{digest: digestOf(m), raw: m.Body().AppendJSON(nil)})
 	}
 	r.elements = elements(value, all)
 }
@@ -517,15 +671,6 @@ func (d *drain) append() error {
 		}
 		for _, r := range rows {
 			err := d.appendRows([]*row{r})
-			// An earlier attachment may have read it, with another content.
-			for n := 0; n < maxVersions && errors.Is(err, store.ErrConflict); n++ {
-				r.known.Version++
-				for i := range r.messages {
-					r.messages[i].id = fmt.Sprintf("%s#%d@%d", r.Key, i+1, r.known.Version)
-				}
-				r.use()
-				err = d.appendRows([]*row{r})
-			}
 			if err != nil && !refused(err) {
 				return err
 			}

@@ -3,6 +3,7 @@ package attach
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -45,9 +46,12 @@ func (d *Drainer) Drain(ctx context.Context) (more bool, err error) {
 	all, err := d.list(ctx)
 	for _, a := range all {
 		_, left, failed := a.Drain(ctx)
-		if errors.Is(failed, store.ErrNotMigrated) { // detached since
+		if errors.Is(failed, store.ErrNotMigrated) || errors.Is(failed, store.ErrStale) {
 			d.forget()
-			continue
+			if now, err := Get(ctx, d.st, a.Name); err != nil || !now.CreatedAt.Equal(a.CreatedAt) { // detached since
+				continue
+			}
+			failed = fmt.Errorf("%s: the table was changed, or is gone: `compactor attach %s --check`: %w", a.Table, a.Name, failed)
 		}
 		more, err = more || left, errors.Join(err, failed)
 	}
@@ -65,7 +69,11 @@ func (d *Drainer) DrainKey(ctx context.Context, k store.Key) (bool, error) {
 	all, err := d.list(ctx)
 	for _, a := range all {
 		if native, ours := strings.CutPrefix(k.Session, a.Name+":"); ours {
-			return true, a.DrainSession(ctx, native)
+			err := a.DrainSession(ctx, native)
+			if errors.Is(err, store.ErrInvalid) { // an id that no session of the table has, such as that of a fork
+				return false, nil
+			}
+			return true, err
 		}
 	}
 	return false, err

@@ -98,7 +98,7 @@ var nameOfAttachment = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
 func (p *Plan) resolve(ctx context.Context, tx pgx.Tx, schema string) error {
 	const find = `
-		SELECT c.oid, n.nspname, c.relname, c.relkind IN ('r', 'p'), c.relkind = 'p', c.relrowsecurity,
+		SELECT c.oid, n.nspname, c.relname, c.relkind IN ('r', 'p') AND NOT c.relispartition AND (c.relkind = 'p' OR NOT EXISTS (SELECT FROM pg_inherits i WHERE c.oid IN (i.inhparent, i.inhrelid))), c.relkind = 'p', c.relrowsecurity,
 			coalesce((SELECT min(a.attname::text) FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
 				WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1), '')
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -114,8 +114,12 @@ func (p *Plan) resolve(ctx context.Context, tx pgx.Tx, schema string) error {
 		}
 		return err
 	}
-	if !ordinary || space == schema {
-		return refuse("%s.%s is no table of an application", space, table)
+	if space == schema {
+		return refuse("%s.%s is no table of an application: it is in the schema of this installation, perhaps as the login's "+
+			"search_path begins with it; make it in another, such as public.%s", space, table, table)
+	}
+	if !ordinary {
+		return refuse("%s.%s is no table of an application, or is a part of another one: attach the whole", space, table)
 	}
 	p.relation, p.space = pgx.Identifier{space, table}.Sanitize(), pgx.Identifier{space}.Sanitize()
 	p.Table = space + "." + table
@@ -124,16 +128,16 @@ func (p *Plan) resolve(ctx context.Context, tx pgx.Tx, schema string) error {
 		return refuse("name %q: want up to 40 lower-case letters, digits and _", p.Name)
 	}
 	p.Schema = schema + "_" + p.Name
+	// A length is cut off, and character without one would be a single letter.
 	const columns = `
-		SELECT attname::text, format_type(atttypid, NULL) FROM pg_attribute
-		WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum`
+		SELECT a.attname::text, CASE WHEN t.oid = 'bpchar'::regtype THEN 'bpchar' WHEN n.nspname = 'pg_catalog' THEN format_type(t.oid, NULL)
+			ELSE quote_ident(n.nspname) || '.' || quote_ident(t.typname) END
+		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_namespace n ON n.oid = t.typnamespace
+		WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
 	rows, _ := tx.Query(ctx, columns, oid) // rows hold the error
 	p.types = map[string]string{}
 	var name, kind string
 	if _, err := pgx.ForEachRow(rows, []any{&name, &kind}, func() error {
-		if kind == "character" { // which without a length is one of 1
-			kind = "bpchar"
-		}
 		p.columns, p.types[name] = append(p.columns, name), kind
 		return nil
 	}); err != nil {
@@ -271,14 +275,25 @@ func (p *Plan) validate() error {
 	return nil
 }
 
+// narrow is how many characters a column holds at least in which a summary has room.
+const narrow = 8000
+
 // look refuses tables that cannot be attached, and warns of traits of others.
 func (p *Plan) look(ctx context.Context, tx pgx.Tx, oid uint32, schema string) error {
 	const query = `
-		SELECT coalesce(bool_or(a.attname = $2), false), coalesce(bool_or(a.attname = $3 AND i.indisunique AND i.indnkeyatts = 1), false)
+		SELECT coalesce(bool_or(a.attname = $2), false), coalesce(bool_or(a.attname = $3 AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1), false),
+			coalesce((SELECT a.atttypmod - 4 FROM pg_attribute a WHERE a.attrelid = $1 AND a.attname = $4 AND a.atttypid IN ('varchar'::regtype, 'bpchar'::regtype) AND a.atttypmod > 0), 0)
 		FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] WHERE i.indrelid = $1`
 	var bySession, unique bool
-	if err := tx.QueryRow(ctx, query, oid, p.Session, p.Key).Scan(&bySession, &unique); err != nil {
+	var width int
+	if err := tx.QueryRow(ctx, query, oid, p.Session, p.Key, p.Content).Scan(&bySession, &unique, &width); err != nil {
 		return err
+	}
+	if width > 0 && width < narrow {
+		return refuse("column %s of %s holds at most %d characters: a summary does not fit, want text, or %d", p.Content, p.Table, width, narrow)
+	}
+	if len(p.Schema) > 63 {
+		return refuse("the schema %s would have a name that is too long: give a shorter --name", p.Schema)
 	}
 	if !unique && !p.parted {
 		return refuse("column %s of %s has no unique index of its own, so it names no row: choose another --key", p.Key, p.Table)

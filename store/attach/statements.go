@@ -3,7 +3,9 @@ package attach
 import (
 	"bytes"
 	"cmp"
+	"crypto/md5" //nolint:gosec // for names
 	_ "embed"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -25,7 +27,13 @@ var sqlTemplate = template.Must(template.New("attach").Parse(statements))
 // trigger is one of an attachment.
 type trigger struct{ Event, When, Select string }
 
-// SQL returns the statements that attach the table.
+// Script returns the statements that attach the table, as one transaction for psql.
+func (p *Plan) Script(schema string) (string, error) {
+	sql, err := p.SQL(schema)
+	return "BEGIN;\nSET LOCAL lock_timeout = '1s';\n" + sql + "COMMIT;\n", err
+}
+
+// SQL returns the statements that attach the table, for a transaction.
 func (p *Plan) SQL(schema string) (string, error) {
 	q := func(name string) string { return pgx.Identifier{name}.Sanitize() }
 	spec, err := json.Marshal(p.Spec)
@@ -47,10 +55,11 @@ func (p *Plan) SQL(schema string) (string, error) {
 		expression("", p.Role), expression(reads.content, p.Content),
 		expression(reads.toolCalls, p.ToolCalls), expression(reads.toolCallID, p.ToolCallID),
 	}
-	digest := "md5(ROW(" + strings.Join(read, ", ") + ")::text)::uuid"
-	selected := slices.Concat([]string{"t." + q(p.Key) + "::text", digest, expression("", p.TenantColumn)}, read)
+	tenant := expression("", p.TenantColumn)
+	digest := "md5(ROW(" + strings.Join(append([]string{tenant}, read...), ", ") + ")::text)::uuid"
+	selected := slices.Concat([]string{"t." + q(p.Key) + "::text", digest, tenant}, read)
 	var watched []string
-	for _, c := range slices.Concat([]string{p.Role, p.Content, p.ToolCalls, p.ToolCallID}, p.preset.watch) {
+	for _, c := range slices.Concat([]string{p.TenantColumn, p.Role, p.Content, p.ToolCalls, p.ToolCallID}, p.preset.watch) {
 		if c != "" {
 			watched = append(watched, "t."+q(c))
 		}
@@ -61,13 +70,20 @@ func (p *Plan) SQL(schema string) (string, error) {
 		if p.Timezone != "" && !strings.HasPrefix(p.types[p.Time], "timestamp with") {
 			at += " AT TIME ZONE " + literal(p.Timezone)
 		}
-		at += "::timestamptz"
+		at = "CASE WHEN isfinite(" + at + ") THEN " + at + "::timestamptz END"
 	}
 	order := make([]string, len(p.Order))
 	for i, c := range p.Order {
 		order[i] = "t." + q(c)
 	}
-	where := cmp.Or(p.Where, "true")
+	where, rows := cmp.Or(p.Where, "true"), p.relation
+	if p.Where != "" { // in a query of its own, so that its names are those of the table
+		rows = "(SELECT * FROM " + p.relation + " WHERE (" + p.Where + "))"
+	}
+	trigger := p.Schema
+	if sum := md5.Sum([]byte(p.Schema)); len(trigger) > 40 { //nolint:gosec // a short name
+		trigger = trigger[:31] + "_" + hex.EncodeToString(sum[:4])
+	}
 	all := make([]string, len(p.columns))
 	for i, c := range p.columns {
 		all[i] = q(c)
@@ -82,7 +98,7 @@ func (p *Plan) SQL(schema string) (string, error) {
 		"ToolCalls": p.ToolCalls, "ToolCallsLiteral": literal(p.ToolCalls),
 		"ToolCallID": p.ToolCallID, "ToolCallIDLiteral": literal(p.ToolCallID),
 		"Read": strings.Join(append(selected, at), ", "), "Digest": digest, "Order": strings.Join(order, ", "),
-		"Where": where, "JSON": p.preset.Format != "" && reads.content == "" || p.JSON, "View": !p.fenced, "NativeRole": p.nativeRole(),
+		"Where": where, "Rows": rows, "TriggerName": trigger, "KeyLiteral": literal(p.Key), "JSON": p.preset.Format != "" && reads.content == "" || p.JSON, "View": !p.fenced, "NativeRole": p.nativeRole(),
 		"Base":     strings.ReplaceAll(p.preset.base, "§", p.space),
 		"Triggers": p.triggers("ROW("+strings.Join(watched, ", ")+")::text", where),
 	}
@@ -100,15 +116,30 @@ func (p *Plan) SQL(schema string) (string, error) {
 	return out.String(), err
 }
 
-// nativeRole returns an SQL expression for the word by which the table has the role of m. A table that has no word
-// for system messages or results has them as said by the user.
+// nativeRole returns an SQL expression for the word by which the table has the role of m: that of the row t itself or of
+// another row of its session, if one means this role. A table that has no word for system messages or results has them
+// as said by the user.
 func (p *Plan) nativeRole() string {
-	var b strings.Builder
-	b.WriteString("CASE m->>'role'")
+	var words strings.Builder
+	words.WriteString("CASE")
 	for _, role := range slices.Sorted(maps.Keys(p.words)) {
-		fmt.Fprintf(&b, " WHEN %s THEN %s", literal(role), literal(p.words[role]))
+		fmt.Fprintf(&words, " WHEN m->>'role' = %s THEN %s", literal(role), literal(p.words[role]))
 	}
-	return b.String() + " ELSE " + literal(cmp.Or(p.words["user"], "user")) + " END"
+	words.WriteString(" ELSE " + literal(cmp.Or(p.words["user"], "user")) + " END")
+	if p.Role == "" {
+		return words.String()
+	}
+	q := func(name string) string { return pgx.Identifier{name}.Sanitize() }
+	means := func(row string) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, "CASE lower(%s.%s::text)", row, q(p.Role))
+		for _, native := range slices.Sorted(maps.Keys(p.Roles)) {
+			fmt.Fprintf(&b, " WHEN %s THEN %s", literal(native), literal(p.Roles[native]))
+		}
+		return b.String() + " END = m->>'role'"
+	}
+	return fmt.Sprintf("coalesce(CASE WHEN %s THEN t.%s::text END, (SELECT x.%[2]s::text FROM %s x WHERE x.%s = t.%[4]s AND %s LIMIT 1), %s)",
+		means("t"), q(p.Role), p.relation, q(p.Session), means("x"), words.String())
 }
 
 // triggers returns those of the table: of statements, and of rows where it is partitioned, as an insert into a
@@ -122,7 +153,10 @@ func (p *Plan) triggers(watched, where string) []trigger {
 		return side + "_rows t"
 	}
 	key := "t." + q(p.Session) + " AS session, t." + q(p.Key) + "::text AS key"
-	one := func(side string) string { return "SELECT " + key + " FROM " + from(side) + " WHERE (" + where + ")" }
+	there := " IS NOT NULL AND t." + q(p.Key) + " IS NOT NULL"
+	one := func(side string) string {
+		return "SELECT " + key + " FROM " + from(side) + " WHERE t." + q(p.Session) + there + " AND (" + where + ")"
+	}
 	differ := func(a, b string) string {
 		s := "SELECT " + key + ", " + watched + " AS said, (" + where + ") AS there FROM "
 		return "(" + s + from(a) + " EXCEPT " + s + from(b) + ")"
@@ -137,7 +171,7 @@ func (p *Plan) triggers(watched, where string) []trigger {
 		{"insert", each("INSERT", "NEW TABLE AS new_rows"), one("new")},
 		{
 			"update", each("UPDATE", "OLD TABLE AS old_rows NEW TABLE AS new_rows"),
-			"SELECT DISTINCT x.session, x.key FROM (" + differ("old", "new") + " UNION " + differ("new", "old") + ") x",
+			"SELECT DISTINCT x.session, x.key FROM (" + differ("old", "new") + " UNION " + differ("new", "old") + ") x WHERE x.session IS NOT NULL AND x.key IS NOT NULL",
 		},
 		{"delete", each("DELETE", "OLD TABLE AS old_rows"), one("old")},
 		{

@@ -62,7 +62,7 @@ func (c *attachCmd) Run(ctx context.Context, e *Env, cfg config.Config, st *stor
 		return err
 	}
 	if !c.Apply {
-		statements, err := p.SQL(store.Schema(st))
+		statements, err := p.Script(store.Schema(st))
 		if err != nil {
 			return err
 		}
@@ -162,6 +162,9 @@ func (c *attachCmd) check(ctx context.Context, e *Env, st *store.Store) error {
 			}.write(e, first)
 		}
 		e.pairs(append(attachmentPairs(a, s), pair{"differ", term.Count(total) + when(c.Repair && total > 0, ", to be read again")})...)
+		if s.Fenced {
+			e.note("the table has got row-level security, which the view does not heed: detach and attach it again, without a view")
+		}
 		if cut.Sessions > 0 {
 			e.note("%s a view of more than %d rows: an application that reads no more than these does not see the summary (%s)",
 				term.Plural(int(cut.Sessions), "session has", "sessions have"), cut.Rows, a.WindowSetting())
@@ -211,7 +214,8 @@ func tableHelp() string {
 
 // detachCmd drops an attachment.
 type detachCmd struct {
-	Name string `arg:"" help:"The attachment or its table."`
+	Name  string `arg:"" help:"The attachment or its table."`
+	Force bool   `help:"Forget rows that were written and not read yet."`
 }
 
 func (c *detachCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
@@ -219,7 +223,7 @@ func (c *detachCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Detach(ctx); err != nil {
+	if err := a.Detach(ctx, c.Force); err != nil {
 		return err
 	}
 	return e.answer(map[string]any{"detached": a.Name, "table": a.Table},
