@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -149,4 +150,90 @@ func TestAReplacementPutsACallBeforeAnotherWithItsID(t *testing.T) {
 	none(t, chat.Check(must(s.Operator.ViewMetas(t.Context(), session(t, s, k).SID))(t)), "the view")
 	wantView(t, s, k, "u d r v")
 	wantConsistent(t, s)
+}
+
+// A new message in the place of another one belongs to the group of that one. What is said is as in
+// TestTheViewIsValidAfterEveryAppend; then each of edits gives the view back with another message, whose id has a stroke more, in
+// the place of one.
+func TestEditsKeepTheirPlaceAndTheirGroup(t *testing.T) {
+	s := fresh(t)
+	tests := map[string]struct {
+		said, edits, later string
+		view               string
+	}{
+		"a result":                            {"u cA rA a", "2", "", "0 1 2' 3"},
+		"the last result":                     {"u cA rA", "2", "u", "0 1 2' 3"},
+		"one of two results":                  {"u cAB rA rB a", "2", "", "0 1 2' 3 4"},
+		"both results, one by one":            {"u cAB rA rB a", "3 2 3'", "", "0 1 2' 3'' 4"},
+		"a result, twice":                     {"u cAB rA rB", "3 3' 2", "u", "0 1 2' 3'' 4"},
+		"a call":                              {"u cA rA a", "1", "", "0 1' 2 3"},
+		"a call, twice":                       {"u cA rA a", "1 1'", "", "0 1'' 2 3"},
+		"a call and its result":               {"u cA rA a", "1 2", "", "0 1' 2' 3"},
+		"a result and its call":               {"u cA rA a", "2 1 2' 0", "", "0' 1' 2'' 3"},
+		"a call behind reasoning":             {"u k cA rA a", "2", "", "0 1 2' 3 4"},
+		"the first of parallel calls":         {"u|cA|cB|rA|rB|a", "1", "", "0 1'+2 3 4 5"},
+		"a result of parallel calls":          {"u|cA|cB|rA|rB|a", "3", "", "0 1+2 3' 4 5"},
+		"a call of another turn":              {"u cA rA u cA rA a", "1 5", "", "0 1' 2 3 4 5' 6"},
+		"what was said before a call waits":   {"u a u cA", "1 0", "rA", "0' 1' 2 3 4"},
+		"a call that waits for a result":      {"u cAB rA", "1", "rB", "0 1' 2 3"},
+		"a group before a call that waits":    {"u cA rA u cA", "1 2", "rA", "0 1' 2' 3 4 5"},
+		"a result beside one that is to come": {"u cABC rA rB", "2 3", "rC", "0 1 2' 3' 4"},
+		"neighbours, one by one":              {"u a u a u", "1 2 1' 3 2' 0", "", "0' 1'' 2'' 3' 4"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := Key{Session: name}
+			n := 0
+			say := func(line string) {
+				for part := range strings.SplitSeq(line, "|") {
+					var msgs []NewMessage
+					for w := range strings.FieldsSeq(part) {
+						id := fmt.Sprint(n)
+						n++
+						switch w[0] {
+						case 'u':
+							msgs = append(msgs, user(id, "said"))
+						case 'a':
+							msgs = append(msgs, assistant(id, "said"))
+						case 'k':
+							m := text(id, chat.RoleAssistant, "")
+							m.Content, m.Reasoning = chat.Content{Null: true}, "hm"
+							msgs = append(msgs, m)
+						case 'c':
+							msgs = append(msgs, call(id, strings.Split(w[1:], "")...))
+						case 'r':
+							msgs = append(msgs, result(id, w[1:], "found"))
+						}
+					}
+					if len(msgs) > 0 {
+						add(t, s, k, msgs...)
+					}
+				}
+			}
+			say(tt.said)
+			for id := range strings.FieldsSeq(tt.edits) {
+				var msgs []NewMessage
+				for _, raw := range list[string](t, s, `SELECT jsonb_build_object('id', id) || message::jsonb FROM compactor.view('default', $1, false)`, k.Session) {
+					var m NewMessage
+					noError(t, json.Unmarshal([]byte(raw), &m.Message))
+					if m.ID = one[string](t, s, `SELECT $1::jsonb->>'id'`, raw); m.ID == id {
+						m.ID += "'"
+						m.Content = chat.TextContent("said otherwise " + m.ID)
+					}
+					msgs = append(msgs, m)
+				}
+				must(s.Replace(t.Context(), k, session(t, s, k).Revision, msgs, "test"))(t)
+			}
+			say(tt.later)
+			var view []string
+			for _, seqs := range list[[]int64](t, s, `SELECT seqs FROM compactor.merged_view('default', $1)`, k.Session) {
+				view = append(view, one[string](t, s, `SELECT string_agg(l.id, '+' ORDER BY u.n) FROM unnest($1::bigint[]) WITH ORDINALITY u(seq, n)
+					JOIN compactor.message_log l ON l.seq = u.seq AND l.sid = $2`, seqs, session(t, s, k).SID))
+			}
+			equal(t, tt.view, strings.Join(view, " "), "view")
+			none(t, must(s.Admin.Violations(t.Context(), session(t, s, k).SID))(t), "the view")
+		})
+	}
+	t.Cleanup(func() { wantConsistent(t, s) })
 }

@@ -217,6 +217,12 @@ func (w *world) replace(t *rapid.T) {
 	}
 	fresh := w.draw(1)[:1]
 	at := rapid.IntRange(0, len(msgs)).Draw(t, "at")
+	if at < len(msgs) && msgs[at].Reasoning == "" && !w.signs && rapid.Bool().Draw(t, "edit") {
+		id := fresh[0].ID
+		fresh[0] = msgs[at]
+		fresh[0].ID, fresh[0].Content = id, chat.TextContent("said otherwise")
+		msgs = slices.Delete(msgs, at, at+1)
+	}
 	before := w.look()
 	if _, err := w.st.Replace(ctx, w.k, revision+1, fresh, "test"); !errors.Is(err, store.ErrStale) {
 		t.Fatalf("replace of another view: %v, want stale", err)

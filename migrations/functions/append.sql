@@ -51,8 +51,10 @@ BEGIN
     RETURN v;
 END $$;
 
--- The same for a list, in one pass and two statements. Without nested loops, as a generic plan expects few messages.
-CREATE OR REPLACE FUNCTION @schema@.append_many(s @schema@.sessions, ps @schema@.parsed_message[], p_positions bigint[])
+-- The same for a list, in one pass and two statements. Without nested loops, as a generic plan expects few messages. What has a place
+-- in the view has its flags from there: the end of the log waits for results as before.
+DROP FUNCTION IF EXISTS @schema@.append_many(@schema@.sessions, @schema@.parsed_message[], bigint[]);   -- of earlier versions
+CREATE OR REPLACE FUNCTION @schema@.append_many(s @schema@.sessions, ps @schema@.parsed_message[], p_positions bigint[], p_flags smallint[])
 RETURNS @schema@.appended LANGUAGE plpgsql SET enable_nestloop = off SET work_mem = '32MB' AS $$
 DECLARE
     v           @schema@.appended;
@@ -102,7 +104,9 @@ BEGIN
         END IF;
         v_last := v_last + 1;
         v_seqs := v_seqs || v_last;
-        IF m.role = 'tool' THEN
+        IF p_flags[m.ord] >= 0 THEN
+            v_flags[m.ord] := p_flags[m.ord];
+        ELSIF m.role = 'tool' THEN
             v_answered := true;
             i := array_position(v_open, m.tool_call_id);
             IF i IS NULL THEN
@@ -156,9 +160,10 @@ CREATE OR REPLACE FUNCTION @schema@.key_conflict(s @schema@.sessions, p_key text
 $$;
 
 -- What append does. One statement does a batch, so 20,000 messages are one pass. p_positions gives the
--- messages other places in the view than behind everything: only replace_view, which knows the groups
--- and the system prompt, calls with them.
-CREATE OR REPLACE FUNCTION @schema@.append_at(p_tenant text, p_session text, p_messages json, p_model text, p_key text, p_positions bigint[])
+-- messages other places in the view than behind everything, and p_flags their flags there: see placed, of replace_view.
+DROP FUNCTION IF EXISTS @schema@.append_at(text, text, json, text, text, bigint[]);
+CREATE OR REPLACE FUNCTION @schema@.append_at(p_tenant text, p_session text, p_messages json, p_model text, p_key text, p_positions bigint[],
+    p_flags smallint[] DEFAULT NULL)
 RETURNS bigint[] LANGUAGE plpgsql SET timezone = 'UTC' SET plan_cache_mode = 'force_generic_plan' SET jit = off AS $$
 -- A generic plan, as planning costs more than appending one message.
 DECLARE
@@ -203,7 +208,7 @@ BEGIN
         IF cardinality(ps) = 1 THEN
             v := @schema@.append_one(s, ps[1], p_positions[1]);
         ELSE
-            v := @schema@.append_many(s, ps, p_positions);
+            v := @schema@.append_many(s, ps, p_positions, p_flags);
         END IF;
     END IF;
     IF v.conflict IS NOT NULL OR coalesce(p_key, '') <> '' AND @schema@.key_conflict(s, p_key, ps) THEN
@@ -225,9 +230,9 @@ BEGIN
     -- nothing to follow there.
     IF cardinality(s.open_calls) > 0 AND NOT v.fault THEN
         v.fault := NOT EXISTS (
-            SELECT FROM (SELECT l.seq, l.position FROM @schema@.message_log l
-                WHERE l.sid = s.sid AND l.seq <= v.last_seq - v.n AND l.calls > 0 ORDER BY l.seq DESC LIMIT 1) c
-            WHERE s.live @> c.seq AND c.position = c.seq);
+            SELECT FROM (SELECT l.seq FROM @schema@.message_log l
+                WHERE l.sid = s.sid AND l.seq <= v.last_seq - v.n AND l.calls > 0 AND l.position = l.seq ORDER BY l.seq DESC LIMIT 1) c
+            WHERE s.live @> c.seq);
     END IF;
     -- One statement: each expression of PL/pgSQL is prepared anew in each transaction. Of the first messages, those of
     -- an import may be old.
@@ -237,7 +242,7 @@ BEGIN
         live_estimated_tokens = t.live_estimated_tokens + v.estimated, messages_since_run = t.messages_since_run + v.n,
         tokens_since_run = t.tokens_since_run + v.tokens, turns_since_run = t.turns_since_run + v.turns,
         tokens_since_report = t.tokens_since_report + CASE WHEN t.reported_prompt_tokens IS NULL THEN 0 ELSE v.tokens END,
-        repeated_ids = t.repeated_ids OR (v.n > 1 OR cardinality(v.open_calls) > 1) AND EXISTS (SELECT FROM unnest(ps) q WHERE cardinality(q.call_ids) > 1 AND @schema@.repeats(q.call_ids)),
+        repeated_ids = t.repeated_ids OR (v.n > 1 OR cardinality(v.open_calls) > 1 OR p_positions IS NOT NULL) AND EXISTS (SELECT FROM unnest(ps) q WHERE cardinality(q.call_ids) > 1 AND @schema@.repeats(q.call_ids)),
         format_keys = t.format_keys OR EXISTS (SELECT FROM unnest(ps) q WHERE q.format_keys),
         last_message_at = v.last_at, open_calls = coalesce(v.open_calls, '{}'), open_answered = v.answered, open_pending = false, parallel = t.parallel OR v.pending,
         state = CASE t.state WHEN 'quarantined' THEN 'active' ELSE t.state END,

@@ -87,16 +87,17 @@ BEGIN
     END LOOP;
 END $$;
 
--- What append derives from the messages of a session. Pairing is that of append_many, for the whole log.
+-- What append derives from the messages of a session. Pairing is that of append_many, for the whole log but for what has
+-- another place in the view: see placed.
 CREATE OR REPLACE FUNCTION @schema@.audit_derived(s @schema@.sessions) RETURNS SETOF @schema@.finding LANGUAGE sql STABLE AS $$
     WITH l AS (
-        SELECT m.seq, m.kind, m.role, m.role_code, m.calls, m.flags, m.call_ids, coalesce(m.tool_call_id, '') AS tool_call_id, m.cumulative_tokens,
+        SELECT m.seq, m.position, m.kind, m.role, m.role_code, m.calls, m.flags, m.call_ids, coalesce(m.tool_call_id, '') AS tool_call_id, m.cumulative_tokens,
             coalesce(sum(m.token_count) FILTER (WHERE m.kind = 'm') OVER (ORDER BY m.seq), 0) AS sum_tokens,
             @schema@.reasoning_only(@schema@.role_code(m.role), m.calls, m.flags) AS reasoning_only
         FROM @schema@.message_log m WHERE m.sid = s.sid
     ), segmented AS (   -- 256 is part of what is stored, see chat.Parallel
         SELECT f.*, count(*) FILTER (WHERE role <> 'tool' AND flags & 256 = 0 AND (NOT reasoning_only OR behind_result)) OVER (ORDER BY seq) AS seg
-        FROM (SELECT l.*, coalesce(lag(role = 'tool') OVER (ORDER BY seq), false) AS behind_result FROM l WHERE kind = 'm') f
+        FROM (SELECT l.*, coalesce(lag(role = 'tool') OVER (ORDER BY seq), false) AS behind_result FROM l WHERE kind = 'm' AND position = seq) f
     ), anchored AS (
         SELECT g.*, c.calls AS seg_calls,
             CASE WHEN role = 'tool' THEN row_number() OVER (PARTITION BY g.seg, role = 'tool', tool_call_id ORDER BY seq) END AS nth

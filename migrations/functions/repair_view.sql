@@ -9,23 +9,18 @@ CREATE OR REPLACE FUNCTION @schema@.view_faults(s @schema@.sessions, OUT unanswe
 LANGUAGE plpgsql STABLE SET jit = off AS $$
 DECLARE
     m          record;
-    v_log      bigint;               -- the last call of the log, while results of its batch may come
     v_calls    bigint[] := '{}';     -- the batch that can take results, its reasoning and its results
     v_thoughts bigint[] := '{}';
     v_results  bigint[] := '{}';
     v_need     int := 0;
     v_says     boolean := false;
     v_before   bigint[] := '{}';     -- reasoning that may belong to the next call
-    v_place    bigint;               -- of the last call
     v          record;
     v_none     bigint[];
     v_out      bigint[] := '{}';
     v_foreign  bigint[] := '{}';
     v_wait     bigint[] := '{}';
 BEGIN
-    IF cardinality(s.open_calls) > 0 THEN
-        SELECT l.seq INTO v_log FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq <= s.last_seq AND l.calls > 0 AND l.kind = 'm' ORDER BY l.seq DESC LIMIT 1;
-    END IF;
     FOR m IN
         SELECT r.seq, r.position, r.calls, r.flags, r.role_code, r.kind, @schema@.reasoning_only(r.role_code, r.calls, r.flags) AND r.kind <> 's'
                 AND (r.kind <> 'm' OR r.position = r.seq) AS thinks   -- what was moved belongs to no call
@@ -48,10 +43,11 @@ BEGIN
             v_calls := v_calls || m.seq;
             v_need := v_need + m.calls;
             v_says := v_says OR m.flags & 5 > 0;
-            v_place := m.position;
             CONTINUE;
         END IF;
-        IF cardinality(v_results) < v_need AND (m.role_code IS NOT NULL OR v_place IS DISTINCT FROM v_log) THEN   -- null is the end
+        -- Null is the end, where calls may wait for results. What replaces a call has its ids.
+        IF cardinality(v_results) < v_need AND (m.role_code IS NOT NULL OR NOT EXISTS (SELECT FROM @schema@.message_log l
+            WHERE l.sid = s.sid AND l.seq = ANY(v_calls) AND l.call_ids && s.open_calls)) THEN
             IF cardinality(v_results) = 0 AND NOT v_says AND m.kind = 'm' THEN
                 v_out := v_out || v_calls || v_thoughts;
             ELSIF cardinality(v_results) = 0 AND m.kind = 'm' THEN
@@ -84,7 +80,6 @@ BEGIN
             v_thoughts := v_before;
             v_need := m.calls;
             v_says := m.flags & 5 > 0;
-            v_place := m.position;
         ELSIF m.role_code = 'o' AND (SELECT l.role <> 'function' FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = m.seq) THEN
             v_foreign := v_foreign || m.seq;
         END IF;

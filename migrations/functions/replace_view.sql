@@ -183,6 +183,72 @@ BEGIN
 EXCEPTION WHEN object_in_use THEN NULL;
 END $$;
 
+-- Where the new messages of a list for replace_view stand in the view, and which of the flags 8 and 256 they have there: null, and
+-- -1, for the end of the log. A new message goes directly before the next known one, so that each of several edited ones has a
+-- place of its own. Nothing goes before the system prompt, wherever the list has it, and nothing into a tool group, as no
+-- provider would take that, but results, and calls that continue the batch or that the next result answers. A result at the end
+-- of the list for which no call of the log waits is one of the group before it.
+--
+-- Placed messages are paired in the order of the list by the rules of chat.Pairer; reasoning that was moved belongs to no call.
+CREATE OR REPLACE FUNCTION @schema@.placed(s @schema@.sessions, p_messages json, p_seen bigint, OUT positions bigint[], OUT flags smallint[])
+LANGUAGE plpgsql STABLE SET jit = off AS $$
+DECLARE
+    m          record;
+    v_highest  bigint := 0;   -- the place of a known message so far; what has a lower one stands elsewhere
+    v_open     text[] := '{}';
+    v_answered boolean := false;
+    i          int;
+BEGIN
+    positions := array_fill(NULL::bigint, ARRAY[json_array_length(p_messages)]);
+    flags := array_fill(0::smallint, ARRAY[json_array_length(p_messages)]);
+    FOR m IN
+        WITH listed AS MATERIALIZED (
+            SELECT e.ord::int AS ord, e.m->>'role' AS role, e.m->>'tool_call_id' AS answers, l.seq IS NULL AS new, l.position,
+                l.seq IS NOT NULL AND l.position = l.seq AND @schema@.reasoning_only(l.role_code, l.calls, l.flags) AS thinks,
+                CASE WHEN e.m->>'role' = 'assistant' AND json_typeof(e.m->'tool_calls') = 'array'
+                    THEN ARRAY(SELECT coalesce(c->>'id', '') FROM json_array_elements(e.m->'tool_calls') c) ELSE '{}' END AS calls
+            FROM json_array_elements(p_messages) WITH ORDINALITY e(m, ord)
+            LEFT JOIN @schema@.message_log l ON l.sid = s.sid AND l.id = e.m->>'id'
+        ), around AS (
+            SELECT *, max(position) OVER up AS behind, min(position) OVER down AS next, count(position) OVER up AS place,
+                calls <> '{}' AND (max(ord) FILTER (WHERE calls <> '{}') OVER before > coalesce(max(ord) FILTER (WHERE calls = '{}' AND NOT thinks) OVER before, 0)
+                    OR lead(answers) OVER up = ANY (calls)) OR role = 'tool' AS joins
+            FROM listed WINDOW up AS (ORDER BY ord), down AS (ORDER BY ord DESC), before AS (ORDER BY ord ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+        ), led AS (
+            SELECT *, bool_or(new AND joins IS NOT TRUE) OVER (PARTITION BY place ORDER BY ord) AS led,
+                count(*) FILTER (WHERE new) OVER (PARTITION BY place ORDER BY ord DESC) AS left
+            FROM around)
+        SELECT l.*, CASE WHEN x.at IS NOT NULL THEN greatest(CASE WHEN l.led THEN @schema@.group_boundary(s.sid, x.at) ELSE x.at END, y.lead) END AS at
+        FROM led l
+        CROSS JOIN (SELECT coalesce((SELECT f.seq - 1 FROM @schema@.message_log f
+            WHERE f.sid = s.sid AND f.kind = 'm' AND f.role_code <> 's' ORDER BY f.seq LIMIT 1), s.last_seq) AS lead) y
+        LEFT JOIN LATERAL (SELECT greatest(l.behind, 0, coalesce(l.next, least(s.last_seq, p_seen) + 1) - l.left) AS at) x ON l.new
+            AND (l.next IS NOT NULL OR l.behind IS NOT NULL AND l.role = 'tool' AND NOT l.led AND NOT coalesce(l.answers, '') = ANY (s.open_calls))
+        ORDER BY l.ord
+    LOOP
+        positions[m.ord] := m.at;
+        flags[m.ord] := CASE WHEN m.at IS NULL THEN -1 ELSE 0 END;
+        IF m.position < v_highest THEN
+            CONTINUE;
+        END IF;
+        v_highest := coalesce(m.position, v_highest);
+        IF m.role = 'tool' THEN
+            v_answered := true;
+            i := array_position(v_open, m.answers);
+            IF i IS NOT NULL THEN
+                flags[m.ord] := flags[m.ord] | 8;
+                v_open := v_open[:i - 1] || v_open[i + 1:];
+            END IF;
+        ELSIF m.calls <> '{}' AND v_open <> '{}' AND NOT v_answered AND NOT m.calls && v_open AND '' <> ALL (v_open || m.calls) THEN
+            flags[m.ord] := flags[m.ord] | 256;
+            v_open := v_open || m.calls;
+        ELSIF NOT m.thinks OR v_answered THEN
+            v_open := m.calls;
+            v_answered := false;
+        END IF;
+    END LOOP;
+END $$;
+
 -- A history that was compacted elsewhere: known ids stay or come back, those absent are excluded (reason
 -- replaced, or deleted_by_application where the list is empty, which clears the view), new ones are appended, in the place where they stand in the list. p_revision is the
 -- revision the caller read; another one is an error. p_seen is the last seq the caller read: what was
@@ -194,6 +260,7 @@ RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     s       @schema@.sessions;
     v_pos   bigint[];
+    v_flags smallint[];
     v_seqs  bigint[];
     v_keep  int8multirange;
     v_gone  int8multirange;
@@ -209,22 +276,12 @@ BEGIN
         RAISE EXCEPTION 'session % is at revision %, not %: read the view again', s.id, s.revision, p_revision
             USING ERRCODE = 'serialization_failure';
     END IF;
-    -- A new message goes behind the known one before it in the list; behind the last known one, at the end. Nothing goes
-    -- before the system prompt, wherever the list has it, and nothing but results into a tool group: no provider would take
-    -- that.
-    WITH listed AS (
-        SELECT ord, m->>'role' AS role, l.seq IS NULL AS new, max(l.position) OVER (ORDER BY ord) AS behind, count(l.seq) OVER (ORDER BY ord) AS place,
-            max(ord) FILTER (WHERE l.seq IS NOT NULL) OVER () AS last_known
-        FROM json_array_elements(p_messages) WITH ORDINALITY e(m, ord)
-        LEFT JOIN @schema@.message_log l ON l.sid = s.sid AND l.id = m->>'id'), placed AS (
-        SELECT *, bool_or(new AND role IS DISTINCT FROM 'tool') OVER (PARTITION BY place ORDER BY ord) AS led FROM listed)
-    SELECT array_agg(CASE WHEN new AND ord < last_known THEN greatest(CASE WHEN led THEN @schema@.group_boundary(s.sid, coalesce(behind, 0))
-        ELSE coalesce(behind, 0) END, lead) END ORDER BY ord) INTO v_pos
-    FROM placed, (SELECT coalesce((SELECT l.seq - 1 FROM @schema@.message_log l
-        WHERE l.sid = s.sid AND l.kind = 'm' AND l.role_code <> 's' ORDER BY l.seq LIMIT 1), s.last_seq) AS lead) x;
+    IF json_array_length(p_messages) > 0 THEN
+        SELECT p.positions, p.flags INTO v_pos, v_flags FROM @schema@.placed(s, p_messages, coalesce(p_seen, s.last_seq)) p;
+    END IF;
     -- Known ones are appended again too: nothing happens, unless their content is another.
     IF v_pos IS NOT NULL THEN
-        v_seqs := @schema@.append_at(p_tenant, p_session, p_messages, NULL, NULL, v_pos);
+        v_seqs := @schema@.append_at(p_tenant, p_session, p_messages, NULL, NULL, v_pos, v_flags);
     END IF;
     v_keep := coalesce((SELECT range_agg(int8range(q, q + 1)) FROM unnest(v_seqs) q WHERE q <= s.last_seq), '{}');
     IF s.parallel THEN   -- what view gave out as one message stays whole
@@ -234,13 +291,21 @@ BEGIN
             CROSS JOIN LATERAL unnest(v.seqs) q), '{}');
     END IF;
     v_gone := (s.live * int8multirange(int8range(1, least(s.last_seq, coalesce(p_seen, s.last_seq)) + 1))) - v_keep;
-    -- A result that is kept without its call, directly after other calls, would pass for theirs.
-    v_gone := v_gone + coalesce((SELECT range_agg(int8range(r.seq, r.seq + 1))
-        FROM (SELECT v.*, lag(v.role_code = 't' OR v.calls > 0) OVER (ORDER BY v.position, (v.kind <> 's'), (v.kind = 'm' AND v.position <> v.seq), v.seq) AS after_calls
-            FROM @schema@.view_rows(s.sid, s.live - v_gone + v_keep, '{}') v) r
-        WHERE r.role_code = 't' AND r.flags & 8 > 0 AND r.kind = 'm' AND r.after_calls AND NOT (s.live - v_gone + v_keep) @> (
-            SELECT c.seq FROM @schema@.message_log t JOIN @schema@.message_log c ON c.sid = t.sid AND c.seq < t.seq AND c.kind = 'm' AND c.calls > 0 AND t.tool_call_id = ANY (c.call_ids)
-            WHERE t.sid = s.sid AND t.seq = r.seq ORDER BY c.seq DESC LIMIT 1)), '{}');
+    -- A result that is kept without its call, directly after other calls, would pass for theirs. A call that was put there may be an edited one.
+    WITH v AS MATERIALIZED (
+        SELECT r.*, lag(r.role_code = 't' OR r.calls > 0) OVER w AS after_calls,
+            count(*) FILTER (WHERE r.role_code <> 't' AND r.flags & 256 = 0 AND NOT @schema@.reasoning_only(r.role_code, r.calls, r.flags)) OVER w AS batch
+        FROM @schema@.view_rows(s.sid, s.live - v_gone + v_keep, '{}') r
+        WINDOW w AS (ORDER BY r.position, (r.kind <> 's'), (r.kind = 'm' AND r.position <> r.seq), r.seq)
+    ), put AS MATERIALIZED (
+        SELECT v.batch, l.call_ids FROM v CROSS JOIN LATERAL (SELECT c.call_ids FROM @schema@.message_log c WHERE c.sid = s.sid AND c.seq = v.seq OFFSET 0) l
+        WHERE v.calls > 0 AND v.kind = 'm' AND v.position <> v.seq)
+    SELECT v_gone + coalesce(range_agg(int8range(v.seq, v.seq + 1)), '{}') INTO v_gone
+    FROM v CROSS JOIN LATERAL (SELECT t.tool_call_id AS id FROM @schema@.message_log t WHERE t.sid = s.sid AND t.seq = v.seq OFFSET 0) t
+    WHERE v.role_code = 't' AND v.flags & 8 > 0 AND v.kind = 'm' AND v.after_calls AND NOT (s.live - v_gone + v_keep) @> (
+            SELECT c.seq FROM @schema@.message_log c WHERE c.sid = s.sid AND c.seq <= v.position AND c.kind = 'm' AND c.calls > 0 AND t.id = ANY (c.call_ids)
+            ORDER BY c.seq DESC LIMIT 1)
+        AND NOT EXISTS (SELECT FROM put p WHERE p.batch = v.batch AND t.id = ANY (p.call_ids));
     RETURN @schema@.change_view(s, v_gone, v_keep - s.live - v_gone, CASE WHEN v_pos IS NULL THEN 'deleted_by_application' ELSE 'replaced' END, p_requested_by);
 END $$;
 

@@ -163,6 +163,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('paused', '{worker}'),
             ('pauses_of', '{reader}'),
             ('pin', '{application}'),
+            ('placed', '{}'),
             ('policy_effect', '{operator}'),
             ('policy_of', '{}'),
             ('prefix_changed', '{application,reader}'),

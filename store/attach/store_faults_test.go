@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/sessionstore/compactor/store/attach"
 	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
@@ -53,4 +54,52 @@ func TestTheViewIsReadByAMergeForEachCaller(t *testing.T) {
 			t.Errorf("%s:\n%s", sql, read)
 		}
 	}
+}
+
+// Edits in tool groups.
+func TestEditsInToolGroups(t *testing.T) {
+	w := callsWorld(t, attach.Exclude)
+	w.exec(`UPDATE messages SET body = 'edited b' WHERE id = 5`)
+	w.drain()
+	w.once("c")
+	w.want([]string{"1", "2", "3", "4", "5", "6"}, `SELECT split_part(id, '#', 1) FROM compactor.view('', 'messages:c')`)
+	w.exec(`UPDATE messages SET body = 'edited a' WHERE id = 4`)
+	w.drain()
+	w.once("c")
+	w.want([]string{"1", "2", "3", "4", "5", "6"}, `SELECT split_part(id, '#', 1) FROM compactor.view('', 'messages:c')`)
+	w.exec(`UPDATE messages SET body = 'thinking' WHERE id = 3`)
+	w.drain()
+	w.once("c")
+	w.want([]string{"1", "2", "3", "4", "5", "6"}, `SELECT split_part(id, '#', 1) FROM compactor.view('', 'messages:c')`)
+	w.exec(`UPDATE messages SET body = 'be rude' WHERE id = 1`)
+	w.drain()
+	w.once("c")
+	w.want([]string{"1", "2", "3", "4", "5", "6"}, `SELECT split_part(id, '#', 1) FROM compactor.view('', 'messages:c')`)
+	w.exec(`UPDATE messages SET calls = '[{"id":"z","type":"function","function":{"name":"f","arguments":"{}"}}]', body = '' WHERE id = 3`)
+	w.drain()
+	t.Log(w.rows(seen, "c"))
+	w.exec(`UPDATE messages SET sender = 'tool', answers = NULL WHERE id = 6`)
+	if err := w.drained(); err != nil {
+		t.Error(err)
+	}
+	t.Log(w.rows(seen, "c"))
+}
+
+// An edit of the only result of a call.
+func TestAnEditedResult(t *testing.T) {
+	w := newWorld(t)
+	w.exec(`CREATE TABLE messages (id serial PRIMARY KEY, chat text NOT NULL, sender text NOT NULL, body text NOT NULL, calls jsonb, answers text)`)
+	s := generic
+	s.Time, s.ToolCalls, s.ToolCallID = "", "calls", "answers"
+	w.attach(s)
+	w.exec(`INSERT INTO messages (chat, sender, body) VALUES ('c', 'human', 'question')`)
+	w.exec(`INSERT INTO messages (chat, sender, body, calls) VALUES ('c', 'bot', '', '[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]')`)
+	w.exec(`INSERT INTO messages (chat, sender, body, answers) VALUES ('c', 'tool', 'result a', 'a')`)
+	w.exec(`INSERT INTO messages (chat, sender, body) VALUES ('c', 'bot', 'answer')`)
+	w.drain()
+	w.once("c")
+	w.exec(`UPDATE messages SET body = 'result a, edited' WHERE id = 3`)
+	w.drain()
+	w.want([]string{"user question", "assistant ", "tool result a, edited", "assistant answer"}, `SELECT role, coalesce(message->>'content', '') FROM compactor.view('', 'messages:c')`)
+	w.once("c")
 }

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// An edited result of a call is still there, also behind the next run.
+func TestAnEditedResultStays(t *testing.T) {
+	x := attachedTables["generic"]
+	a := newApplication(t, x.ddl...)
+	startWorker(t, a.db, nil)
+	for n := range 2 {
+		for _, s := range x.turn {
+			args := []any{fmt.Sprint(n), "result"}
+			if !strings.Contains(s, "$2") {
+				args = args[:1]
+			}
+			a.exec(s, args...)
+		}
+	}
+	invoke(t, a.db, append([]string{"attach", x.table, "--on-delete=keep", "--apply"}, x.flags...)...).want(t, 0)
+	a.exec(`UPDATE "chat log" SET body = 'result, edited' WHERE nr = 3`)
+	a.exec(`INSERT INTO "chat log" (chat, "who says", body) VALUES (5, 'Customer', 'and now?')`)
+	invoke(t, a.db, "compact", "chat_log:5", "--strategy", "strip_media")
+	native := a.texts(fmt.Sprintf(x.read, `public."chat log"`))
+	if got := a.texts(fmt.Sprintf(x.read, `compactor_chat_log."chat log"`)); strings.Join(got, "\n") != strings.Join(native, "\n") {
+		t.Errorf("view:\n%s\ntable:\n%s", strings.Join(got, "\n"), strings.Join(native, "\n"))
+	}
+}
