@@ -256,6 +256,36 @@ func TestASummaryInTheViewIsWrittenAnewAfterAnErasure(t *testing.T) {
 	}
 }
 
+// A run that waits, or was under way, and plans on the view does not write the summary anew.
+func TestAnErasureDuringARunHasTheSummaryWrittenAnew(t *testing.T) {
+	s := fresh(t)
+	for name, tt := range map[string]struct {
+		options Options
+		claimed bool
+		want    []string
+	}{
+		"waits, on the view":     {Options{From: "view"}, false, []string{"operator view", "bulk log"}},
+		"under way, on the view": {Options{From: "view"}, true, []string{"operator view", "operator log"}},
+		"dry run":                {Options{DryRun: true}, false, []string{"operator -", "bulk log"}},
+		"waits, on the log":      {Options{}, false, []string{"operator -"}},
+		"under way, on the log":  {Options{}, true, []string{"operator -"}},
+	} {
+		k := Key{Session: name}
+		add(t, s, k, talk("m", 6)...)
+		apply(t, s, k, summarize(span(1, 3), "what was said"))
+		run := must(s.Request(t.Context(), k, TriggerOperator, "test", tt.options))(t)
+		if tt.claimed {
+			must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
+		}
+		for _, id := range []string{"m2", "m3"} {
+			must(s.Admin.Erase(t.Context(), k, []string{id}, "why", "by", false))(t)
+		}
+		got := list[string](t, s, `SELECT r.trigger || ' ' || coalesce(r.options->>'from', '-') FROM compactor.runs r JOIN compactor.sessions s USING (sid)
+			WHERE r.status = 'queued' AND s.id = $1 ORDER BY r.id`, name)
+		equal(t, tt.want, got, "%s: what waits", name)
+	}
+}
+
 func TestSignedReasoningBehindErasedWordsLeavesTheViewForGood(t *testing.T) {
 	s := fresh(t)
 	k := Key{Session: "chat"}

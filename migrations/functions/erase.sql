@@ -28,7 +28,7 @@ $$;
 -- Erases messages of a locked session, what was derived from them, and all answers of models that are stored for it. A
 -- summary may repeat whatever was there when it was written: what the user wants now is in it verbatim, and what is pinned.
 -- So those after the first of the messages go; a replacement goes with what it stands for. One that is in the view is
--- written anew from the log by an operator's run, unless one waits already.
+-- written anew from the log by an operator's run, unless one that plans on the log waits already.
 CREATE OR REPLACE FUNCTION @schema@.erase_seqs(s @schema@.sessions, p_seqs int8multirange, p_by text, p_rebuild boolean,
     OUT messages bigint, OUT derived bigint, OUT answers bigint) LANGUAGE plpgsql AS $$
 DECLARE
@@ -108,9 +108,13 @@ BEGIN
     PERFORM pg_notify('@schema@', v_run::text);   -- see wait_run
     s := @schema@.repair_view(s);
 
+    -- Beside a request of an operator that no worker has taken, which is one a session, as a run of the trigger bulk.
     IF p_rebuild AND EXISTS (SELECT FROM @schema@.view_rows(s.sid, s.live * v_all, s.reasoning_out) r WHERE r.kind = 's')
-        AND NOT EXISTS (SELECT FROM @schema@.runs q WHERE q.sid = s.sid AND q.trigger = 'operator' AND q.status = 'queued') THEN
-        PERFORM @schema@.request_compaction(s.tenant, s.id, '{"from": "log", "allow_growth": true}', p_by, 'operator');
+        AND NOT EXISTS (SELECT FROM @schema@.runs q WHERE q.sid = s.sid AND q.trigger IN ('operator', 'bulk') AND q.status = 'queued'
+            AND q.options->>'from' IS DISTINCT FROM 'view' AND q.options->'dry_run' IS DISTINCT FROM 'true') THEN
+        INSERT INTO @schema@.runs (sid, trigger, requested_by, options)
+        SELECT s.sid, CASE WHEN EXISTS (SELECT FROM @schema@.runs q WHERE q.sid = s.sid AND q.trigger = 'operator' AND q.status = 'queued' AND q.attempts = 0)
+            THEN 'bulk' ELSE 'operator' END, coalesce(p_by, ''), '{"from": "log", "allow_growth": true}';
     END IF;
 END $$;
 

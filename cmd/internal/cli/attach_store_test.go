@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/sessionstore/compactor/store/storetest"
 )
 
 // An edited result of a call is still there, also behind the next run.
@@ -27,5 +29,19 @@ func TestAnEditedResultStays(t *testing.T) {
 	native := a.texts(fmt.Sprintf(x.read, `public."chat log"`))
 	if got := a.texts(fmt.Sprintf(x.read, `compactor_chat_log."chat log"`)); strings.Join(got, "\n") != strings.Join(native, "\n") {
 		t.Errorf("view:\n%s\ntable:\n%s", strings.Join(got, "\n"), strings.Join(native, "\n"))
+	}
+}
+
+// A summary of a deleted row is written anew, also where the run of an operator read the deletion.
+func TestEraseOfASummarizedRow(t *testing.T) {
+	a := longChat(t, chatTable, "erase")
+	a.exec(`DELETE FROM chat WHERE id = 1`)
+	invoke(t, a.db, "compact", "chat:c", "--from=view", "--strategy", "strip_media")
+	startRoles(t, a.db, nil, func(app *App) ([]Role, error) { s, err := app.SchedulerRole(); return []Role{s}, err })
+	storetest.Await(t, "a new summary", func() bool {
+		return !strings.Contains(strings.Join(a.texts(`SELECT body FROM compactor_chat.chat WHERE chat = 'c'`), "\n"), "[erased]")
+	})
+	if got := a.texts(`SELECT body::text FROM compactor.message_body WHERE body LIKE '%question 0%'`); len(got) > 0 {
+		t.Errorf("%q", got)
 	}
 }
