@@ -165,3 +165,30 @@ func TestADeletedMessageWaitsForTheEndOfAnOpenLoop(t *testing.T) {
 	wantView(t, s, k, "d u c r e")
 	wantConsistent(t, s)
 }
+
+// An undo with the later runs keeps in force what the application has deleted in them; the undo of a deletion takes it back.
+func TestAnUndoBringsBackNothingThatWasDeletedSince(t *testing.T) {
+	s, k := freshSession(t)
+	add(t, s, k, talk("m", 6)...)
+	summary := apply(t, s, k, summarize(span(1, 4), "what was said"))
+	deletion := must(s.Exclude(t.Context(), k, []string{"m3"}, "app"))(t)
+	last := must(s.Exclude(t.Context(), k, []string{"m6"}, "app"))(t)
+	undo := must(s.Undo(t.Context(), k, summary, true, "op"))(t)
+	wantView(t, s, k, "m1 m2 m4 m5")
+	equal(t, []string{fmt.Sprint("m3 deleted_by_application ", undo), fmt.Sprint("m6 deleted_by_application ", undo)},
+		list[string](t, s, `SELECT concat_ws(' ', id, exclude_reason, excluded_by) FROM compactor.messages WHERE excluded AND kind = 'source' ORDER BY seq`), "out")
+	wantConsistent(t, s)
+	must(s.Undo(t.Context(), k, undo, false, "op"))(t)
+	wantConsistent(t, s)
+	must(s.Undo(t.Context(), k, last, false, "op"))(t)
+	must(s.Undo(t.Context(), k, deletion, false, "op"))(t)
+	must(s.Undo(t.Context(), k, summary, false, "op"))(t)
+	wantView(t, s, k, "m1 m2 m3 m4 m5 m6")
+	// One that was deleted and is appended again is there after an undo, too.
+	deletion = must(s.Exclude(t.Context(), k, []string{"m2"}, "app"))(t)
+	must(s.Exclude(t.Context(), k, []string{"m5"}, "app"))(t)
+	add(t, s, k, talk("m", 6)[4])
+	must(s.Undo(t.Context(), k, deletion, true, "op"))(t)
+	wantView(t, s, k, "m1 m2 m3 m4 m5 m6")
+	wantConsistent(t, s)
+}

@@ -143,7 +143,7 @@ CREATE OR REPLACE FUNCTION @schema@.audit_runs(s @schema@.sessions) RETURNS SETO
             ('live_before', r.live_before::text, r.prev_live::text, false),
             ('live_after', r.live_after::text, CASE
                 WHEN r.kind = 'undo' THEN u.live_before - coalesce((SELECT range_agg(x) FROM r t, unnest(t.appended) x
-                    WHERE t.revision >= u.revision AND t.revision < r.revision), '{}')
+                    WHERE t.revision >= u.revision AND t.revision < r.revision), '{}') - r.excluded
                 WHEN r.included IS NOT NULL THEN r.live_before - r.excluded + r.included
                 WHEN r.live_before - r.live_after <@ r.excluded THEN r.live_after
                 ELSE r.live_before - r.excluded END::text, false)) x(field, stored, want, derived)

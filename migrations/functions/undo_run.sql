@@ -1,5 +1,5 @@
--- Takes a run back: the view before it, with everything appended since. Later runs in force go
--- with it (p_cascade) or are named in the error. An undo is a run itself and can be undone.
+-- Takes a run back: the view before it, with everything appended since, and without what the application has deleted since (see
+-- exclude). Later runs in force go with it (p_cascade) or are named in the error. An undo is a run itself and can be undone.
 CREATE OR REPLACE FUNCTION @schema@.undo_run(p_tenant text, p_session text, p_run bigint, p_cascade boolean DEFAULT false,
     p_requested_by text DEFAULT '')
 RETURNS bigint LANGUAGE plpgsql AS $$
@@ -14,6 +14,7 @@ DECLARE
     v_next  bigint;
     v_new   record;
     v_out   int8multirange;
+    v_gone  int8multirange;   -- deleted since
 BEGIN
     s := @schema@.lock_session(p_tenant, p_session, NULL, false);
     SELECT * INTO r FROM @schema@.runs WHERE id = p_run AND sid = s.sid;
@@ -50,6 +51,9 @@ BEGIN
     -- The view before the run has no end, so it holds what was appended since; what runs wrote since is not of it.
     v_live := r.live_before - coalesce((SELECT range_agg(x) FROM @schema@.runs t, unnest(t.appended) x
         WHERE t.sid = s.sid AND t.revision >= r.revision), '{}');
+    v_gone := v_live * (@schema@.deleted_messages(s.sid) - coalesce((SELECT range_agg(x) FROM @schema@.exclusions e, unnest(e.seqs) x
+        WHERE e.sid = s.sid AND e.run = r.id AND e.reason = 'deleted_by_application'), '{}'));
+    v_live := v_live - v_gone;
     PERFORM @schema@.refuse_archived(s, v_live);
     PERFORM @schema@.refuse_in_open_loop(s, @schema@.first_change(s.sid, s.live, v_live, s.last_seq));
     -- Reasoning that was valid in the view before the run is so again, unless the application has put something before it
@@ -66,6 +70,9 @@ BEGIN
         r.id, r.base_run, s.last_seq, s.revision, s.last_seq, s.live, v_live, '{}', s.live_messages, s.live_tokens,
         s.reasoning_out, v_out - coalesce(r.reasoning_before, '{}'))
     RETURNING id INTO v_undo;
+    IF NOT isempty(v_gone) THEN
+        INSERT INTO @schema@.exclusions (run, sid, reason, seqs) VALUES (v_undo, s.sid, 'deleted_by_application', v_gone);
+    END IF;
     SELECT count(*) AS messages, coalesce(sum(token_count), 0) AS tokens, coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0) AS estimated
     INTO v_new FROM @schema@.view_rows(s.sid, v_live, v_out);
     UPDATE @schema@.sessions SET live = v_live, reasoning_out = v_out, loop_seq = NULL, revision = s.revision + 1, head_run = v_undo, view_changed_at = now(),

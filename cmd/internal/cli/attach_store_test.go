@@ -45,3 +45,21 @@ func TestEraseOfASummarizedRow(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// An undone summary does not bring back what the application has deleted meanwhile.
+func TestUndoDoesNotBringBackDeletedRows(t *testing.T) {
+	for _, mode := range []string{"exclude", "erase"} {
+		t.Run(mode, func(t *testing.T) {
+			a := longChat(t, chatTable, mode)
+			run := a.texts(`SELECT max(id)::text FROM compactor.runs WHERE kind = 'compact'`)[0]
+			a.exec(`DELETE FROM chat WHERE id IN (3, 4)`)
+			invoke(t, a.db, "compact", "chat:c", "--from=view", "--strategy", "strip_media")
+			invoke(t, a.db, "undo", run, "--cascade").want(t, 0)
+			got := a.texts(`SELECT id FROM compactor.view('', 'chat:c')`)
+			want := a.texts(`SELECT id || '#1@1' FROM chat ORDER BY id`)
+			if strings.Join(got, " ") != strings.Join(want, " ") {
+				t.Errorf("the view has %q, want %q", got, want)
+			}
+		})
+	}
+}
