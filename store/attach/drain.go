@@ -89,19 +89,21 @@ func (a *Attachment) Drain(ctx context.Context) (n int, more bool, err error) {
 		}()
 	}
 	if err == nil {
-		err = each(ctx, noted, func(ctx context.Context, session string) error {
-			err := a.DrainSession(ctx, session)
-			if errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrInUse) {
-				return nil // its notes are there the next time
-			}
-			return err
-		})
+		err = each(ctx, noted, func(ctx context.Context, session string) error { return later(a.DrainSession(ctx, session)) })
 	}
 	if done || ctx.Err() != nil {
 		return len(noted), err == nil && len(noted) == sessionsPage, err
 	}
 	n, failed := a.backfill(ctx, last)
 	return len(noted) + n, n > 0 || err == nil && len(noted) == sessionsPage, errors.Join(err, failed)
+}
+
+// later returns nil in place of an error that the next drain, for which the notes are there, may not meet.
+func later(err error) error {
+	if errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrInUse) {
+		return nil
+	}
+	return err
 }
 
 // each calls f for several sessions at once. A session that cannot be read keeps no other from being read: the first
@@ -167,7 +169,7 @@ func (a *Attachment) backfill(ctx context.Context, last *string) (int, error) {
 				err = a.DrainSession(ctx, p.session)
 			}
 			if err != nil { // the next drains try it again
-				err = errors.Join(err, store.InTx(ctx, a.st, "note session "+p.session, func(tx pgx.Tx) error {
+				err = errors.Join(later(err), store.InTx(ctx, a.st, "note session "+p.session, func(tx pgx.Tx) error {
 					_, err := tx.Exec(ctx, a.names.Replace(`INSERT INTO @.notes (session) VALUES ($1)`), p.session)
 					return err
 				}))
