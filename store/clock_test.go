@@ -19,7 +19,7 @@ var (
 	sessions.view_changed_at spending_minutes.minute sweeps.changed_at sweeps.ended_at sweeps.window_end throttled.since
 	used_elsewhere.read_at`)
 	facts = strings.Fields(`api_keys.created_at api_keys.expires_at api_keys.last_used_at api_keys.revoked_at
-	archive_segments.created_at archive_segments.purged_at bulk_operations.ended_at bulk_operations.requested_at cache_usage.last_at
+	archive_segments.created_at archive_segments.purged_at attachments.created_at bulk_operations.ended_at bulk_operations.requested_at cache_usage.last_at
 	calibrations.updated_at cron_ticks.fired_at cron_ticks.tick disk_passes.moved_at erasures.confirmed_at
 	erasures.ended_at erasures.requested_at installed_functions.installed_at leader.expires_at leader.renewed_at
 	message_log.created_at operator_actions.done_at pauses.paused_at pauses.resumed_at

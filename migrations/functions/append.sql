@@ -78,7 +78,7 @@ BEGIN
                 SELECT * FROM @schema@.message_log k WHERE NOT v_most AND k.sid = s.sid AND k.id = ANY(ARRAY(SELECT p.id FROM unnest(ps) p WHERE p.id IS NOT NULL))
                 UNION ALL   -- by a hash, as an array may be searched from its begin for each message of the log
                 SELECT * FROM @schema@.message_log k WHERE v_most AND k.sid = s.sid AND k.id IN (SELECT p.id FROM unnest(ps) p)) l
-            LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq)
+            LEFT JOIN @schema@.message_body b ON b.sid = s.sid AND b.seq = l.seq)   -- of one partition
         -- Without the bodies: what is sorted is narrow.
         SELECT p.ord::int AS ord, p.id, p.role, CASE WHEN p.role = 'assistant' THEN p.call_ids END AS call_ids,
             coalesce(p.tool_call_id, '') AS tool_call_id, p.tokens, p.flags, p.reasoning_only, p.created, l.seq AS known_seq,

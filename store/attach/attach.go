@@ -101,8 +101,33 @@ func (a *Attachment) Detach(ctx context.Context, force bool) error {
 			return err
 		}
 	}
+	if others, err := a.others(ctx); err != nil || len(others) > 0 {
+		return cmp.Or(err, error(&store.Error{
+			Kind: store.ErrInUse, Message: fmt.Sprintf("the schema %s has tables of others: %s", a.Schema, strings.Join(others, ", ")),
+			Hint: "move them to their schema (ALTER TABLE … SET SCHEMA public): they would be dropped",
+		}))
+	}
 	drop := `DROP SCHEMA ` + a.Schema + ` CASCADE; DELETE FROM compactor.attachments WHERE name = ` + literal(a.Name)
 	return retryLock(ctx, a.st, "detach", a.names.Replace(drop))
+}
+
+// others returns the tables in the schema of the attachment that are not its own, as a program whose search_path begins
+// with it has made them.
+func (a *Attachment) others(ctx context.Context) (names []string, err error) {
+	err = store.InTx(ctx, a.st, "detach", func(tx pgx.Tx) error {
+		const query = `SELECT coalesce(array_agg(c.relname::text ORDER BY c.relname), '{}') FROM pg_class c
+			WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'p', 'm', 'f') AND c.relname <> ALL ('{sessions,rows,notes,backfill}')`
+		return tx.QueryRow(ctx, query, a.Schema).Scan(&names)
+	})
+	return names, err
+}
+
+// Grant gives roles that have got rights on the table since it was attached the same on the view.
+func (a *Attachment) Grant(ctx context.Context) error {
+	return store.InTx(ctx, a.st, "grant rights", func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, a.names.Replace(`SELECT @.grant_rights()`))
+		return err
+	})
 }
 
 // drainAll drains until no notes are left. store.ErrInUse: some cannot be drained.
@@ -166,6 +191,8 @@ type Status struct {
 	Faults int64 `json:"faults"`
 	// Fenced reports that the table has got row-level security, which the view does not heed.
 	Fenced bool `json:"row_level_security,omitempty"`
+	// Ungranted are roles with rights on the table that they have not on the view, as they were granted later.
+	Ungranted []string `json:"roles_without_rights,omitempty"`
 	// Backfilled is false while rows that were there before are being read.
 	Backfilled bool `json:"backfilled"`
 }
@@ -182,8 +209,16 @@ func (a *Attachment) Status(ctx context.Context) (s Status, err error) {
 				(SELECT done FROM @.backfill), EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 					WHERE c.relrowsecurity AND n.nspname || '.' || c.relname = $1 AND to_regproc($2) IS NOT NULL)
 			FROM @.rows WHERE NOT gone`
-		return tx.QueryRow(ctx, a.names.Replace(query), a.Table, a.Schema+".history").Scan(
+		err := tx.QueryRow(ctx, a.names.Replace(query), a.Table, a.Schema+".history").Scan(
 			&s.Sessions, &s.Rows, &s.Messages, &s.Notes, &s.Faults, &s.Backfilled, &s.Fenced)
+		var view bool
+		if err == nil {
+			err = tx.QueryRow(ctx, `SELECT to_regproc($1) IS NOT NULL`, a.Schema+".lacking").Scan(&view)
+		}
+		if err == nil && view {
+			err = tx.QueryRow(ctx, a.names.Replace(`SELECT coalesce(array_agg(role), '{}') FROM @.lacking()`)).Scan(&s.Ungranted)
+		}
+		return err
 	})
 	return s, err
 }

@@ -136,6 +136,30 @@ SELECT {{range $i, $c := .Columns}}{{if $i}}, {{end}}t.{{$c}}{{end}}
 FROM {{.Rows}} t WHERE NOT (SELECT done FROM {{.Schema}}.backfill)
     AND NOT EXISTS (SELECT FROM {{.Schema}}.sessions a WHERE a.session = t.{{.Session}})
     AND NOT EXISTS (SELECT FROM {{.Schema}}.notes n WHERE n.session = t.{{.Session}} AND n.key = t.{{.Key}}::text);
+{{range .Defaults}}ALTER VIEW {{$.Schema}}.{{$.ViewName}} ALTER COLUMN {{.Column}} SET DEFAULT {{.Expression}};
+{{end}}
+-- Rows that are out of the view between a row of it and the next one, which the row stands for.
+CREATE FUNCTION {{.Schema}}.behind(p_session {{.SessionType}}, p_key text) RETURNS SETOF text LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
+    WITH v AS (SELECT r.key, r.seq FROM {{.Schema}}.history(p_session) h JOIN {{.Schema}}.rows r ON r.session = p_session AND r.key = h.key::text)
+    SELECT r.key FROM {{.Schema}}.rows r CROSS JOIN v
+    WHERE r.session = p_session AND v.key = p_key AND NOT r.gone AND r.key NOT IN (SELECT o.key FROM v o)
+        AND (r.seq > v.seq OR v.seq = (SELECT min(o.seq) FROM v o)) AND r.seq < coalesce((SELECT min(o.seq) FROM v o WHERE o.seq > v.seq), 9223372036854775807)
+$f$;
+
+-- Writes through the view are those of the table, with the rights of the writer. A row that is deleted takes those with it that it stands for.
+CREATE FUNCTION {{.Schema}}.write() RETURNS trigger LANGUAGE plpgsql AS $f$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        DELETE FROM {{.Table}} t WHERE t.{{.Session}} = OLD.{{.Session}}
+            AND (t.{{.Key}} = OLD.{{.Key}} OR t.{{.Key}} IN (SELECT b::{{.KeyType}} FROM {{.Schema}}.behind(OLD.{{.Session}}, OLD.{{.Key}}::text) b));
+        RETURN OLD;
+    END IF;
+    INSERT INTO {{.Table}} ({{range $i, $c := .Written}}{{if $i}}, {{end}}{{$c}}{{end}}) OVERRIDING SYSTEM VALUE
+    VALUES ({{range $i, $c := .Written}}{{if $i}}, {{end}}NEW.{{$c}}{{end}})
+    RETURNING {{range $i, $c := .Columns}}{{if $i}}, {{end}}{{$c}}{{end}} INTO {{range $i, $c := .Columns}}{{if $i}}, {{end}}NEW.{{$c}}{{end}};
+    RETURN NEW;
+END $f$;
+CREATE TRIGGER write INSTEAD OF INSERT OR DELETE ON {{.Schema}}.{{.ViewName}} FOR EACH ROW EXECUTE FUNCTION {{.Schema}}.write();
 {{end}}
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {{.Schema}} FROM PUBLIC;
 DO $f$
@@ -146,14 +170,31 @@ BEGIN
         EXECUTE format('GRANT USAGE ON SCHEMA {{.Schema}} TO %1$s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {{.Schema}} TO %1$s;
             GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {{.Schema}} TO %1$s', r);
     END LOOP;
-{{if .View}}    -- Who may read the table may read the view.
-    FOR r IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE (SELECT quote_ident(g.rolname) FROM pg_roles g WHERE g.oid = a.grantee) END
-        FROM pg_class c CROSS JOIN LATERAL aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = {{.TableLiteral}}::regclass AND a.privilege_type = 'SELECT' LOOP
-        EXECUTE format('GRANT USAGE ON SCHEMA {{.Schema}} TO %1$s; GRANT SELECT ON {{.Schema}}.{{.ViewName}} TO %1$s;
-            GRANT EXECUTE ON FUNCTION {{.Schema}}.history, {{.Schema}}.encode TO %1$s', r);
+END $f$;
+{{if .View}}
+-- Who may read the table may read the view, and who may write it may write the view. CREATE is for programs that say
+-- CREATE TABLE IF NOT EXISTS of it each time.
+CREATE FUNCTION {{.Schema}}.lacking() RETURNS TABLE (role text, rights text) LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $f$
+    SELECT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE (SELECT quote_ident(g.rolname) FROM pg_roles g WHERE g.oid = a.grantee) END,
+        string_agg(DISTINCT a.privilege_type, ', ') FILTER (WHERE a.privilege_type IN ('SELECT', 'INSERT', 'DELETE'))
+    FROM pg_class c CROSS JOIN LATERAL aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
+    WHERE c.oid = {{.TableLiteral}}::regclass AND a.privilege_type IN ('SELECT', 'INSERT', 'DELETE')
+    GROUP BY a.grantee HAVING bool_or(a.privilege_type = 'SELECT') AND count(DISTINCT a.privilege_type) > (SELECT count(DISTINCT o.privilege_type)
+        FROM pg_class w CROSS JOIN LATERAL aclexplode(coalesce(w.relacl, acldefault('r', w.relowner))) o
+        WHERE w.oid = {{.ViewLiteral}}::regclass AND o.grantee = a.grantee AND o.privilege_type IN ('SELECT', 'INSERT', 'DELETE'))
+$f$;
+CREATE FUNCTION {{.Schema}}.grant_rights() RETURNS void LANGUAGE plpgsql AS $f$
+DECLARE
+    r record;
+BEGIN
+    FOR r IN SELECT * FROM {{.Schema}}.lacking() LOOP
+        EXECUTE format('GRANT USAGE, CREATE ON SCHEMA {{.Schema}} TO %1$s; GRANT %2$s ON {{.Schema}}.{{.ViewName}} TO %1$s;
+            GRANT EXECUTE ON FUNCTION {{.Schema}}.history, {{.Schema}}.encode, {{.Schema}}.behind TO %1$s', r.role, r.rights);
     END LOOP;
-{{end}}END $f$;
-
+END $f$;
+REVOKE ALL ON FUNCTION {{.Schema}}.grant_rights FROM PUBLIC;
+SELECT {{.Schema}}.grant_rights();
+{{end}}
 INSERT INTO {{.Compactor}}.attachments (name, in_schema, spec) VALUES ({{.NameLiteral}}, {{.SchemaLiteral}}, {{.SpecLiteral}});
 
 -- Last, as these wait for transactions that write to the table, and others wait behind them.

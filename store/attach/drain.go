@@ -254,6 +254,9 @@ func (d *drain) enter(rows []*row) (entered, logged bool, err error) {
 	const enter = `WITH entered AS (INSERT INTO @.sessions VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING session)
 		SELECT EXISTS (SELECT FROM entered), EXISTS (SELECT FROM compactor.sessions WHERE tenant = $2 AND id = $3)`
 	err = d.query([]any{&entered, &logged}, enter, d.session, d.tenant, d.id)
+	if err == nil && entered && logged && d.Model != "" { // which an append of known messages does not set
+		err = d.exec(`SELECT compactor.set_model($1, $2, $3)`, d.tenant, d.id, d.Model)
+	}
 	return entered, logged, err
 }
 
@@ -267,7 +270,17 @@ func (d *drain) first(rows []*row) error {
 	case logged:
 		return errLogged
 	}
-	return d.bring(rows, nil)
+	return d.begin(rows, nil)
+}
+
+// begin brings the rows of a session that is new here. Its label is for policies.
+func (d *drain) begin(rows []*row, gone []*known) error {
+	err := d.bring(rows, gone)
+	if err == nil {
+		err = d.exec(`SELECT compactor.set_labels(tenant, id, labels || jsonb_build_object('attachment', $3::text))
+			FROM compactor.sessions WHERE tenant = $1 AND id = $2`, d.tenant, d.id, d.Name)
+	}
+	return err
 }
 
 // run drains the notes.
@@ -331,7 +344,7 @@ func (d *drain) whole() error {
 			gone = append(gone, was[key])
 		}
 	}
-	return d.bring(rows, gone)
+	return d.begin(rows, gone)
 }
 
 // bring makes the log have rows, and not those that are gone.

@@ -71,9 +71,15 @@ type Plan struct {
 	space    string            // its schema, quoted
 	types    map[string]string
 	columns  []string
-	parted   bool // it is partitioned
-	fenced   bool // it has row-level security
+	defaults []defaultValue
+	// generated columns are computed by the table.
+	generated map[string]bool
+	parted    bool // it is partitioned
+	fenced    bool // it has row-level security
 }
+
+// defaultValue is that of a column, as SQL.
+type defaultValue struct{ Column, Expression string }
 
 // NewPlan looks at the table and completes the spec. It changes nothing. store.ErrNotFound: there is no such table.
 // store.ErrInvalid: the table or the spec cannot be attached, as the error says.
@@ -131,14 +137,20 @@ func (p *Plan) resolve(ctx context.Context, tx pgx.Tx, schema string) error {
 	// A length is cut off, and character without one would be a single letter.
 	const columns = `
 		SELECT a.attname::text, CASE WHEN t.oid = 'bpchar'::regtype THEN 'bpchar' WHEN n.nspname = 'pg_catalog' THEN format_type(t.oid, NULL)
-			ELSE quote_ident(n.nspname) || '.' || quote_ident(t.typname) END
-		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_namespace n ON n.oid = t.typnamespace
+			ELSE quote_ident(n.nspname) || '.' || quote_ident(t.typname) END,
+			a.attgenerated <> '', coalesce(CASE WHEN a.attidentity <> '' THEN format('nextval(%L::regclass)', pg_get_serial_sequence(a.attrelid::regclass::text, a.attname))
+				WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END, '')
+		FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum JOIN pg_type t ON t.oid = a.atttypid JOIN pg_namespace n ON n.oid = t.typnamespace
 		WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
 	rows, _ := tx.Query(ctx, columns, oid) // rows hold the error
-	p.types = map[string]string{}
-	var name, kind string
-	if _, err := pgx.ForEachRow(rows, []any{&name, &kind}, func() error {
-		p.columns, p.types[name] = append(p.columns, name), kind
+	p.types, p.generated = map[string]string{}, map[string]bool{}
+	var name, kind, value string
+	var generated bool
+	if _, err := pgx.ForEachRow(rows, []any{&name, &kind, &generated, &value}, func() error {
+		p.columns, p.types[name], p.generated[name] = append(p.columns, name), kind, generated
+		if value != "" {
+			p.defaults = append(p.defaults, defaultValue{pgx.Identifier{name}.Sanitize(), value})
+		}
 		return nil
 	}); err != nil {
 		return err

@@ -88,10 +88,17 @@ func (p *Plan) SQL(schema string) (string, error) {
 	for i, c := range p.columns {
 		all[i] = q(c)
 	}
+	var written []string
+	for _, c := range p.columns {
+		if !p.generated[c] {
+			written = append(written, q(c))
+		}
+	}
 	_, table, _ := strings.Cut(p.Table, ".")
 	d := map[string]any{
 		"Schema": p.Schema, "SchemaLiteral": literal(p.Schema), "Compactor": schema, "Worker": migrations.Roles(schema)[3],
 		"Table": p.relation, "TableLiteral": literal(p.relation), "ViewName": q(table), "Columns": all,
+		"ViewLiteral": literal(p.Schema + "." + q(table)), "Written": written, "Defaults": p.defaults,
 		"NameLiteral": literal(p.Name), "SpecLiteral": literal(string(spec)),
 		"Session": q(p.Session), "SessionType": p.types[p.Session], "Key": q(p.Key), "KeyType": p.types[p.Key],
 		"Content": q(p.Content), "ContentLiteral": literal(p.Content), "RoleLiteral": literal(p.Role),

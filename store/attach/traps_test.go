@@ -243,3 +243,59 @@ func TestTenantsOfRowsAreKeptApart(t *testing.T) {
 		t.Errorf("a connection of one tenant reads the view of another: %v", err)
 	}
 }
+
+// A program with one login writes by the view, too.
+func TestWritesThroughTheView(t *testing.T) {
+	w := newWorld(t)
+	w.exec(`CREATE TABLE messages (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, chat text NOT NULL, sender text NOT NULL, body text NOT NULL DEFAULT 'empty', length int GENERATED ALWAYS AS (length(body)) STORED)`)
+	role := fmt.Sprintf("app_w_%d", w.app.PgConn().PID())
+	w.exec(`CREATE ROLE ` + role + ` NOLOGIN`)
+	t.Cleanup(func() {
+		_, _ = w.app.Exec(context.WithoutCancel(t.Context()), `RESET ROLE; DROP OWNED BY `+role+`; DROP ROLE `+role)
+	})
+	s := generic
+	s.Time = ""
+	w.attach(s)
+	w.exec(`GRANT USAGE ON SCHEMA public TO ` + role + `; GRANT SELECT, INSERT, DELETE ON messages TO ` + role + `; GRANT USAGE ON SEQUENCE messages_id_seq TO ` + role)
+	if st, err := w.att.Status(t.Context()); err != nil || len(st.Ungranted) != 1 || st.Ungranted[0] != role {
+		t.Fatalf("%+v %v", st, err)
+	}
+	if err := w.att.Grant(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := w.att.Status(t.Context()); err != nil || len(st.Ungranted) > 0 {
+		t.Fatalf("%+v %v", st, err)
+	}
+	w.exec(`SET ROLE ` + role + `; SET search_path = compactor_messages, public`)
+	w.exec(`CREATE TABLE IF NOT EXISTS messages (id int)`)
+	w.want([]string{"1 5"}, `INSERT INTO messages (chat, sender) VALUES ('c', 'human') RETURNING id, length`)
+	for i := range 8 {
+		w.exec(`INSERT INTO messages (chat, sender, body) VALUES ('c', $1, $2)`, []string{"bot", "human"}[i%2], fmt.Sprint("text ", i))
+	}
+	w.drain()
+	// Two messages in place of the first six, as a summary has it: a row of the view stands for those behind it.
+	w.exec(`RESET ROLE`)
+	w.exec(`SELECT compactor.replace_view('', 'messages:c', revision, (SELECT json_agg(m) FROM json_array_elements(messages) WITH ORDINALITY e(m, n) WHERE n IN (1, 7, 8, 9)), '', seen) FROM compactor.view_with_revision('', 'messages:c')`)
+	w.exec(`SET ROLE ` + role)
+	w.want([]string{"1", "7", "8", "9"}, `SELECT id FROM messages WHERE chat = 'c' ORDER BY id`)
+	w.exec(`DELETE FROM messages WHERE chat = 'c' AND id = 7`)
+	w.want([]string{"8"}, `SELECT count(*) FROM public.messages`)
+	w.exec(`DELETE FROM messages WHERE chat = 'c' AND id = 1`)
+	w.want([]string{"8", "9"}, `SELECT id FROM public.messages ORDER BY id`)
+	w.exec(`INSERT INTO messages (chat, sender, body) VALUES ('c', 'human', 'new')`)
+	w.exec(`DELETE FROM messages WHERE chat = 'c'`)
+	w.want(nil, `SELECT id FROM public.messages`)
+	w.drain()
+	w.exec(`RESET ROLE`)
+	w.want(nil, log, "c")
+	w.exec(`SET ROLE ` + role)
+	w.exec(`CREATE TABLE of_a_migration (id int)`) // it is in the schema of the attachment
+	if err := w.att.Detach(t.Context(), false); !errors.Is(err, store.ErrInUse) || !strings.Contains(err.Error(), "of_a_migration") {
+		t.Errorf("detach: %v", err)
+	}
+	w.exec(`DROP TABLE of_a_migration; RESET ROLE`)
+	if err := w.att.Detach(t.Context(), false); err != nil {
+		t.Error(err)
+	}
+	w.want([]string{"messages"}, `SELECT labels->>'attachment' FROM compactor.sessions`)
+}

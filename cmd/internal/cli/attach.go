@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -115,7 +116,7 @@ func advise(p *attach.Plan, say func(string, ...any)) {
 		case p.Preset == "mastra":
 			say("it names the schema itself: give a second store, which only reads, schemaName %s", p.Schema)
 		default:
-			say("or, where the application only reads prompts from it: ALTER ROLE … SET search_path = %s, public", p.Schema)
+			say("for an application that uses the table for prompts alone: ALTER ROLE … SET search_path = %s, public", p.Schema)
 		}
 	}
 	if p.Window != "" {
@@ -128,6 +129,7 @@ func attachmentPairs(a *attach.Attachment, s attach.Status) []pair {
 		{"attachment", a.Name},
 		{"table", a.Table},
 		{"preset", a.Preset},
+		{"model", cmp.Or(a.Model, "none, so that the window is that of an unknown model (policy.window_tokens)")},
 		{"on delete", a.OnDelete},
 		{"sessions", term.Count(s.Sessions) + fmt.Sprintf(", as %s:ID", a.Name)},
 		{"rows", term.Count(s.Rows)},
@@ -146,6 +148,11 @@ func (c *attachCmd) check(ctx context.Context, e *Env, st *store.Store) error {
 	if err != nil {
 		return err
 	}
+	if c.Repair && len(s.Ungranted) > 0 {
+		if err := a.Grant(ctx); err != nil {
+			return err
+		}
+	}
 	total, first, err := a.Check(ctx, 50, c.Repair)
 	if err != nil {
 		return err
@@ -162,6 +169,11 @@ func (c *attachCmd) check(ctx context.Context, e *Env, st *store.Store) error {
 			}.write(e, first)
 		}
 		e.pairs(append(attachmentPairs(a, s), pair{"differ", term.Count(total) + when(c.Repair && total > 0, ", to be read again")})...)
+		if len(s.Ungranted) > 0 {
+			e.note("%s on the table and not on the view, whose schema their search_path passes over: %s%s",
+				term.Plural(len(s.Ungranted), "role has rights", "roles have rights"), strings.Join(s.Ungranted, ", "),
+				when(!c.Repair, "; --repair grants them"))
+		}
 		if s.Fenced {
 			e.note("the table has got row-level security, which the view does not heed: detach and attach it again, without a view")
 		}

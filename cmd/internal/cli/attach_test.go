@@ -363,7 +363,7 @@ func TestLangChainReadsTheView(t *testing.T) {
 		t.Fatalf("%d messages; before a run, the view differs:\n%s", len(whole), diff)
 	}
 	invoke(t, a.db, "compact", "langchain_chat_histories:s", "--strategy", "preserve_recent_turns:turns=2").want(t, 0, "applied")
-	history("public", "write", "1") // not drained yet
+	history(view, "write", "1") // by the view, and not drained yet
 	whole, read := history("public", "read"), history(view, "read")
 	if len(read) != 1+12 || read[0].Type != "human" || !strings.Contains(read[0].Content, "SUMMARY") {
 		t.Fatalf("the prompt: %+v", read)
@@ -371,7 +371,7 @@ func TestLangChainReadsTheView(t *testing.T) {
 	if diff := cmp.Diff(whole[len(whole)-12:], read[1:]); diff != "" {
 		t.Errorf("behind the summary:\n%s", diff)
 	}
-	history("public", "clear")
+	history(view, "clear")
 	if read := history(view, "read"); len(read) != 0 {
 		t.Errorf("after a clear, before a drain: %+v", read)
 	}
