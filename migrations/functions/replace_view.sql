@@ -1,6 +1,7 @@
 -- The last position at or before p_behind that is inside no group of a call, its results and its reasoning. Reasoning is
--- given a wide berth: which call it belongs to can change when another one is repaired.
-CREATE OR REPLACE FUNCTION @schema@.group_boundary(p_sid bigint, p_behind bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+-- given a wide berth: which call it belongs to can change when another one is repaired. Without statistics, the planner would sort
+-- the whole log for each neighbour.
+CREATE OR REPLACE FUNCTION @schema@.group_boundary(p_sid bigint, p_behind bigint) RETURNS bigint LANGUAGE plpgsql STABLE SET enable_sort = off AS $$
 DECLARE
     v record;
 BEGIN
