@@ -53,7 +53,7 @@ func (d *Drainer) Drain(ctx context.Context) (more bool, err error) {
 			}
 			failed = fmt.Errorf("%s: the table was changed, or is gone: `compactor attach %s --check`: %w", a.Table, a.Name, failed)
 		}
-		more, err = more || left, errors.Join(err, failed)
+		more, err = more || left, errors.Join(err, later(failed)) // busy, as while it is detached
 	}
 	return more, err
 }
