@@ -58,7 +58,7 @@ func TestASpanOfTheApplicationIsThatOfItsWrites(t *testing.T) {
 	const want = "00-01000000000000000000000000000000-0200000000000000-01"
 	unsampled := trace.ContextWithSpanContext(t.Context(), c.WithTraceFlags(0))
 	must2(s.Append(unsampled, k, "", []NewMessage{user("m2", "x")}))(t)
-	equal(t, "", one[string](t, s, `SELECT coalesce(traceparent, '') FROM compactor.outbox`), "of a span that nobody records")
+	equal(t, "", one[string](t, s, `SELECT coalesce(traceparent, '') FROM compactor.outbox`), "of a span that is not recorded")
 	ctx := trace.ContextWithSpanContext(t.Context(), c)
 	must2(s.Append(ctx, k, "", []NewMessage{user("m3", "x")}))(t)
 	equal(t, want, one[string](t, s, `SELECT coalesce(traceparent, '') FROM compactor.outbox`), "of an append")

@@ -151,7 +151,7 @@ func (a *Attachment) drainAll(ctx context.Context) error {
 	}
 }
 
-// retryLock executes statements in a transaction, again where a lock is not to be had.
+// retryLock executes statements in a transaction, and tries again if a lock is not acquired in time.
 func retryLock(ctx context.Context, st *store.Store, op, statements string) error {
 	for try := 1; ; try++ {
 		err := store.InTx(ctx, st, op, func(tx pgx.Tx) error {

@@ -329,7 +329,7 @@ func (p *Plan) look(ctx context.Context, tx pgx.Tx, oid uint32, schema string) e
 			return err
 		}
 		if sealed {
-			return refuse("the messages of %s are encrypted by the application (EncryptedSession), so that nobody else reads them", p.Table)
+			return refuse("the messages of %s are encrypted by the application (EncryptedSession) and cannot be read here", p.Table)
 		}
 	}
 	if !bySession {

@@ -15,8 +15,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/formats"
 )
 
-// tableSample is a file of a format that is only read. Each word such as said7 in it was said by
-// somebody and has to be in a message.
+// tableSample is a file of a format that is only read. Each word such as said7 in it is a part of
+// what was said, and has to be in a message.
 type tableSample struct {
 	format, name, in string
 	want             []string

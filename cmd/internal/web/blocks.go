@@ -42,7 +42,7 @@ const (
 	kindReplacement = 7
 )
 
-// kindOf returns the kind of what somebody with a role said.
+// kindOf returns the kind of a message by its role.
 func kindOf(r chat.Role) int {
 	switch r {
 	case chat.RoleTool:
