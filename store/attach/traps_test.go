@@ -299,3 +299,41 @@ func TestWritesThroughTheView(t *testing.T) {
 	}
 	w.want([]string{"messages"}, `SELECT labels->>'attachment' FROM compactor.sessions`)
 }
+
+// A run that applies between the two statements of an edit overtakes the drain, which is made again: see store.ErrStale.
+func TestDrainsBesideChangesOfTheView(t *testing.T) {
+	w := some(t, 6, attach.Exclude)
+	other, stop := w.connect(), make(chan struct{})
+	changed := make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				changed <- nil
+				return
+			default:
+			}
+			// The same messages: a new revision, as a run makes one.
+			_, err := other.Exec(context.WithoutCancel(t.Context()), `SELECT compactor.replace_view('', 'messages:c', revision, messages, 'run', seen) FROM compactor.view_with_revision('', 'messages:c')`)
+			if pg, ok := errors.AsType[*pgconn.PgError](err); err != nil && (!ok || pg.Code != "40001" && pg.Code != "40P01") {
+				changed <- err
+				return
+			}
+		}
+	}()
+	for i := range 25 {
+		w.exec(`UPDATE messages SET body = $1 WHERE id = 2`, fmt.Sprint("edit ", i))
+		if _, _, err := w.att.Drain(t.Context()); err != nil {
+			t.Errorf("edit %d: %v", i, err)
+		}
+	}
+	close(stop)
+	if err := <-changed; err != nil {
+		t.Error(err)
+	}
+	w.drain()
+	w.once("c")
+	w.want([]string{"user text 1", "assistant edit 24", "user text 3", "assistant text 4", "user text 5", "assistant text 6"},
+		`SELECT role, message->>'content' FROM compactor.view('', 'messages:c')`)
+	w.whole()
+}
